@@ -1,4 +1,4 @@
-"""Several predictions aligned with one truth, on the items that all of them score."""
+"""Alignment of several predictions with one truth, on the items that all of them score."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ Pair = tuple[Clustering, Clustering]
 
 @dataclass(frozen=True)
 class Together:
-    """Runs on the items that all of them score.
+    """Several runs, restricted to the items that all of them score.
 
-    The rows of these items come first, in the same order and with the same true-cluster keys in all runs. Other rows
-    of the predictions follow.
+    The rows of these items come first, in the same order and with the same true-cluster keys in all runs, followed by
+    the other rows of the prediction.
     """
 
     runs: list[Alignment]
-    n_common: int  #: rows of items that all runs score
-    n_scored: list[int]  #: how many each run scores when evaluated alone
-    coverage: list[Coverage]  #: of each run alone
-    complete: list[bool]  #: whether a run has all rows that it has when evaluated alone
+    n_common: int  #: number of items that all runs score
+    n_scored: list[int]  #: number of items that each run scores when evaluated alone
+    coverage: list[Coverage]  #: coverage of each run when evaluated alone
+    complete: list[bool]  #: whether a run keeps all rows that it has when evaluated alone
 
 
 def align_together(
@@ -50,7 +50,7 @@ def align_together(
     weight_table: WeightTable | None = None,
     outer: bool = False,
 ) -> Together:
-    """Align runs with a common truth, and keep the items that all of them score; policies apply first."""
+    """Align runs with a common truth, apply the policies, and keep the items that all runs score."""
     how: dict[str, Any] = {"weight_table": weight_table, "outer": outer}
     join, checked = OneToMany().match, CheckedWeights()
     combined = []
@@ -74,7 +74,7 @@ def align_together(
 
 
 def require_some(n_truth: int, names: Sequence[str], n_scored: Sequence[int]) -> None:
-    """Raise if no item of the truth is scored by all runs, with the number of items each scores."""
+    """Raise EmptyInputError if no item of the truth is scored by all runs; the message states how many each scores."""
     if not n_truth:
         counts = ", ".join(f"{name} {count:,}" for name, count in zip(names, n_scored, strict=True))
         raise EmptyInputError(
@@ -84,7 +84,7 @@ def require_some(n_truth: int, names: Sequence[str], n_scored: Sequence[int]) ->
 
 
 def _scored_by_all(combined: Sequence[Combination], n_rows: int) -> Mask | None:
-    """Return the mask of truth rows that all runs score; None if that is evidently all of them."""
+    """Return the mask of truth rows that all runs score; None if all runs trivially score all rows."""
     if all(both.scored is None and both.rows[0] is None for both in combined):
         return None
     every = np.ones(n_rows, np.bool_)
@@ -100,7 +100,7 @@ def _scored_by_all(combined: Sequence[Combination], n_rows: int) -> Mask | None:
 
 
 def _further_items(combined: Sequence[Combination], pairs: Sequence[Pair], pool: Pool) -> list[Rows]:
-    """Return, run by run, the rows of items that all runs score and the truth lacks, in the first run's order.
+    """Return, for each run, the rows of items that all runs score and the truth lacks, in the first run's order.
 
     Such items exist if the policy for prediction-only items is "singleton".
     """
@@ -126,7 +126,7 @@ def _scored_without_truth(both: Combination) -> Rows:
 
 
 def _unused_by_all(combined: Sequence[Combination]) -> int:
-    """Return where keys may begin for rows that are alone or lacking in any run."""
+    """Return the start of a range of keys unused in all runs, for singletons and rows that a side lacks."""
     if not any(both.needs_special_keys for both in combined):
         return 0
     keys = [each for both in combined for each in (both.true_keys, both.pred_keys)]
@@ -135,9 +135,9 @@ def _unused_by_all(combined: Sequence[Combination]) -> int:
 
 
 def _restricted(pair: Pair, both: Combination, truth: Mask | None, further: Rows, start: int) -> Alignment:
-    """Return a run with the rows of common items, then its unscored prediction-only rows.
+    """Return a run with the rows of common items, followed by its unscored prediction-only rows.
 
-    Items have the same numbers in all runs: the row of the truth, then those that the truth lacks.
+    An item has the same number in all runs: its row in the truth or, if the truth lacks it, a later number.
     """
     true_rows = both.rows[0]
     if truth is None:
@@ -164,7 +164,7 @@ def _alignment(pair: Pair, both: Combination, start: int, numbers: Rows | None) 
 
 
 def _require_same_weights(runs: Sequence[Alignment], names: Sequence[str], n_common: int) -> None:
-    """Raise if an item's weight differs between runs, as when only the predictions have weights."""
+    """Raise WeightError if an item's weight differs between runs, e.g. because only the predictions have weights."""
     first = runs[0].weight
     for run, name in zip(runs[1:], names[1:], strict=True):
         if first is run.weight:
@@ -182,14 +182,14 @@ def _require_same_weights(runs: Sequence[Alignment], names: Sequence[str], n_com
 
 
 class CommonRows:
-    """The rows of the truth that all runs so far score, one bit each."""
+    """The rows of the truth that all runs so far score, as one bit each."""
 
     def __init__(self, n_rows: int) -> None:
         self._bits = np.full(-(-n_rows // 8), 255, np.uint8)
         self.n_kept = n_rows
 
     def next_run(self) -> RowsOfRun:
-        """Return the restriction of the next run to these rows."""
+        """Return a restriction of the next run to these rows."""
         return RowsOfRun(self._bits)
 
     def narrow(self, run: RowsOfRun) -> None:
@@ -198,24 +198,24 @@ class CommonRows:
 
 
 class RowsOfRun:
-    """Restricts a run to rows of the truth during alignment, and records those it scores; thread-safe."""
+    """Restricts a run to given rows of the truth during alignment, and records which of them it scores; thread-safe."""
 
     def __init__(self, among: NDArray[np.uint8]) -> None:
         self._among = among
         self._lock = threading.Lock()
-        self.scored = np.zeros_like(among)  #: one bit per row of the truth: kept and scored
-        self.n_kept = 0  #: their number
-        self.n_scored = 0  #: items that the run scores when evaluated alone
-        self.n_further = 0  #: those absent from the truth
-        self.n_left_out = 0  #: rows that it has when evaluated alone, and not here
-        #: a hash of the weights of the rows kept; None without weights
+        self.scored = np.zeros_like(among)  #: one bit per row of the truth: whether it is kept and scored
+        self.n_kept = 0  #: number of rows that are kept and scored
+        self.n_scored = 0  #: number of items that the run scores when evaluated alone
+        self.n_further = 0  #: number of those items that the truth lacks
+        self.n_left_out = 0  #: number of rows dropped by the restriction
+        #: a hash of the weights of the kept rows; None if there are no weights
         self.weights: int | None = None
-        self.coverage: Coverage | None = None  #: of the run alone, once it is aligned
+        self.coverage: Coverage | None = None  #: coverage of the run alone, after its alignment
 
     def keep(self, both: Combination, numbers: Rows) -> Rows | None:
-        """Return the rows of a block to keep: rows still common, and prediction-only rows; None for all.
+        """Return the rows of a block to keep: those still common to all runs, and prediction-only rows; None for all.
 
-        `numbers` are their rows of the truth.
+        `numbers` are the row numbers of the truth.
         """
         scored, rest, true_rows = both.scored, both.unscored_prediction, both.rows[0]
         stay = np.zeros(both.true_keys.size, np.bool_) if rest is None else rest.copy()

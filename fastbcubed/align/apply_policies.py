@@ -1,4 +1,4 @@
-"""Two sides combined row by row, and the policies applied to rows that one side lacks."""
+"""The combination of two sides row by row, and the policies for rows that one side lacks."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from fastbcubed.runtime.key_partitions import Matches, match, same_values
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Mask
 
-#: Matches two sides by item keys, and may reorder the labels of the second one on the way.
+#: A function that matches two sides by item keys, and may also return the labels of the second in matched order.
 Join = Callable[[NDArray[np.int64], NDArray[np.int64], Pool, NDArray[np.int64]], Matches]
 
 
 @dataclass(frozen=True)
 class Combination:
-    """The two sides, row by row, before policies are applied to rows that one side lacks."""
+    """Two sides row by row, before policies are applied to rows that one side lacks."""
 
-    #: label keys, meaningless in rows that the side lacks or that are alone; shape (n_rows,), as for all here
+    #: label keys, arbitrary in rows that the side lacks and in singletons; shape (n_rows,), like all arrays here
     true_keys: NDArray[Any]
     pred_keys: NDArray[Any]
     lacks_true: Mask | None  #: rows that the side lacks
@@ -39,7 +39,7 @@ class Combination:
     coverage: Coverage
     sides: tuple[Side, Side]
     rows: Matched
-    may_lack_weight: bool  #: whether weights still have to be searched for unknown ones
+    may_lack_weight: bool  #: whether weights may contain NaN, for unknown
 
     @property
     def policies(self) -> Policies:
@@ -48,22 +48,22 @@ class Combination:
 
     @property
     def truth_only(self) -> Mask | None:
-        """Truth-only rows."""
+        """The mask of rows that only the truth has; None if empty."""
         return only(self.lacks_pred, self.lacks_true)
 
     @property
     def prediction_only(self) -> Mask | None:
-        """Prediction-only rows."""
+        """The mask of rows that only the prediction has; None if empty."""
         return only(self.lacks_true, self.lacks_pred)
 
     @property
     def is_plain(self) -> bool:
-        """Whether both sides have every row, with a label and, if any has one, a weight: policies change nothing."""
+        """Whether policies change nothing: both sides have every row, with a label and any weight."""
         masks = (self.lacks_true, self.lacks_pred, self.alone_true, self.alone_pred)
         return not self.may_lack_weight and all(mask is None for mask in masks)
 
     def report_faults(self) -> None:
-        """Report unmatched items that the policies do not allow, truth first, and missing weights."""
+        """Report unmatched items that the policies forbid, truth first, and missing weights."""
         masks = (self.truth_only, self.prediction_only)
         choices = (
             (self.policies.truth, ("drop", "singleton")),
@@ -80,7 +80,7 @@ class Combination:
             self._report_unweighted()
 
     def _report_unweighted(self) -> None:
-        """Report items that are scored or counted but have no weight."""
+        """Report items that are scored, or counted in a cluster, but have no weight."""
         assert self.weight is not None
         where = lacks_weight(self.weight, self.policies, self.lacks_true, self.lacks_pred)
         n_items = where.size
@@ -88,14 +88,14 @@ class Combination:
             return
         lacking = [mask[where].any() for mask in (self.lacks_true, self.lacks_pred) if mask is not None]
         named: list[Any] = []
-        for side, rows in zip(self.sides, self.rows, strict=True):  # the truth first
+        for side, rows in zip(self.sides, self.rows, strict=True):  # names items of the truth first
             of_side = where if rows is None else rows[where]
             named += side.take_items(of_side[of_side >= 0])
             where = where[of_side < 0]
         self.sides[0].report(Unweighted("both sides", n_items, self.weight.size, named, any(lacking)))
 
     def take(self, rows: Rows) -> Combination:
-        """Choose rows. The coverage is theirs, except that nulls, noise and repeated rows are those of all."""
+        """Return some of the rows. Coverage is recomputed, except for the counts of nulls, noise and repeated rows."""
 
         def some(values: NDArray[Any] | None) -> NDArray[Any] | None:
             return None if values is None else values[rows]
@@ -112,19 +112,19 @@ class Combination:
 
     @property
     def scored(self) -> Mask | None:
-        """Rows that are scored, policies applied; None for all."""
+        """The mask of rows that are scored after applying the policies; None if all are."""
         (lacks_true, _), (lacks_pred, _) = self._by_policy()
         lacking = either(lacks_true, lacks_pred)
         return None if lacking is None else ~lacking
 
     @property
     def unscored_prediction(self) -> Mask | None:
-        """Rows that the prediction has and the truth, policies applied, lacks; None for none."""
+        """The mask of rows that the prediction has and, after applying the policies, the truth lacks; None if empty."""
         (lacks_true, _), (lacks_pred, _) = self._by_policy()
         return only(lacks_true, lacks_pred)
 
     def _by_policy(self) -> tuple[tuple[Mask | None, Mask | None], ...]:
-        """Return, for each side, the rows it lacks and its singletons, policies applied."""
+        """Return, for each side, the masks of rows it lacks and of singletons, after applying the policies."""
         policies = self.policies
         lacks_true, lacks_pred, alone_true, alone_pred = (
             self.lacks_true, self.lacks_pred, self.alone_true, self.alone_pred,
@@ -138,16 +138,16 @@ class Combination:
 
     @property
     def needs_special_keys(self) -> bool:
-        """Whether any row is lacking or alone on a side."""
+        """Whether any row is lacking or a singleton on a side, after applying the policies."""
         return any(mask is not None and mask.any() for masks in self._by_policy() for mask in masks)
 
     def finished(
         self, start: int, numbers: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], int | None, int | None]:
-        """Return the keys of both sides, and the key for "absent" on each if any row is.
+        """Return the keys of both sides, and the key for "not on this side" of each; None if no row needs it.
 
-        The key before `start` stands for rows that a side lacks; singletons get their own keys from `start` on, by
-        number, by default their place among these rows.
+        The key before `start` stands for rows that a side lacks. Singletons get keys from `start` on by their number,
+        which by default is their row.
         """
         found: list[tuple[NDArray[np.int64], int | None]] = []
         for keys, (lacks, alone) in zip((self.true_keys, self.pred_keys), self._by_policy(), strict=True):
@@ -178,11 +178,10 @@ def combine(
     matches: Matches | None = None,
     join: Join | None = None,
 ) -> Combination:
-    """Match the rows of two sides by item, weigh and combine them: all rows, a block or a shard.
+    """Match the rows of two sides by item, and combine them with their weights; for all rows, a block or a shard.
 
-    `items` makes the keys of both sides' items, which are released once rows are matched; None if rows correspond.
-    `weigh` makes the weights of matched rows. `matches` are passed if known; else `join` finds them, by default
-    `match`.
+    `items` returns the keys of both sides' items, which are freed after matching; None if rows correspond. `weigh`
+    returns the weights of matched rows. If `matches` are not given, `join`, by default `match`, finds them.
     """
     rows: Matched = (None, None)
     brought: NDArray[np.int64] | None = None
@@ -207,7 +206,7 @@ def _figures(
     n_rows: int,
     total_weight: float,
 ) -> dict[str, Any]:
-    """Return numbers and weights of rows on both sides and on one; the total is NaN if unknown."""
+    """Return the numbers and weights of rows on both sides and on only one; `total_weight` is NaN if unknown."""
     found: dict[str, Any] = {"n_common": n_rows, "weight_common": total_weight}
     masks: dict[str, Mask | None] = {"truth_only": None, "prediction_only": None}
     if lacks_true is not None or lacks_pred is not None:
@@ -236,11 +235,11 @@ def _match(
     matches: Matches | None,
     join: Join | None,
 ) -> tuple[Matched, NDArray[np.int64] | None]:
-    """Match the rows of the two sides by item key, and drop repeated rows.
+    """Match the rows of two sides by item key, and drop repeated rows.
 
-    Returns the truth's and the prediction's row of each aligned row, -1 for none, rows of the truth first. None means
-    that rows are unchanged; on both sides, that they correspond one to one. The third value is the prediction's labels
-    by aligned row, if the join reordered them.
+    Returns the truth's and the prediction's row of each aligned row, -1 for none; rows of the truth come first. None
+    means that a side's rows are unchanged; on both sides, that rows correspond. The second result is the prediction's
+    labels by aligned row, if the join has reordered them.
     """
     in_order = matches is None and same_values(true_keys, pred_keys)
     if matches is None:
@@ -276,7 +275,7 @@ def _some(keys: NDArray[np.int64], rows: Rows | None) -> NDArray[np.int64]:
 
 
 def starts_of_runs() -> Iterator[int]:
-    """Yield candidate starts of runs of keys, the same each time; any with unused keys serves."""
+    """Yield candidate starts of key ranges, always in the same order; callers use the first range that is unused."""
     generator = np.random.default_rng(0)
     while True:
         yield int(generator.integers(-(2**63), 2**63, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""Columns that items carry: to slice by, to list, or to keep, in types that can be sorted and written."""
+"""Attributes: columns that items carry to slice by, to list or to keep, in types that can be sorted and written."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from fastbcubed.inputs.arrays import (
 )
 from fastbcubed.inputs.tables import Source
 
-#: Extension types kept as text; all others are kept as their storage type.
+#: Extension types that are kept as strings; others are kept as their storage type.
 AS_TEXT = ("arrow.uuid", "pandas.interval", "pandas.period")
-#: Exceptions of Arrow for unsupported types.
+#: Exceptions that Arrow raises for unsupported types.
 UNABLE = (pa.ArrowException, NotImplementedError, TypeError)
 
 
 def attribute(rows: Source, name: str) -> pa.ChunkedArray:
-    """Return a column to slice by or to keep; ColumnError if its type allows neither."""
+    """Return a column to slice by or to keep; raise ColumnError if its type allows neither."""
     return attributes(rows, [name])[0]
 
 
 def attributes(rows: Source, names: list[str]) -> list[pa.ChunkedArray]:
-    """Return several attributes, read in one go."""
+    """Return several attributes, read in one pass."""
     found = []
     for name, values in zip(names, rows.columns(names) if names else (), strict=True):
         where = f"column {name!r} of {rows.where}"
@@ -46,7 +46,7 @@ def attributes(rows: Source, names: list[str]) -> list[pa.ChunkedArray]:
 
 
 def as_kept(values: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    """Return a column in the type in which it is kept; raise ColumnError if there is none."""
+    """Return a column in the type in which it is kept; raise ColumnError if there is no such type."""
     kind = kept_type(values.type)
     if kind is None:
         raise ColumnError(_unable(where, values.type))
@@ -54,7 +54,7 @@ def as_kept(values: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
 
 
 def refused(rows: Source, names: Iterable[str]) -> dict[str, str]:
-    """Return the columns that cannot be kept, with reasons."""
+    """Return the columns that cannot be kept, and the reason for each."""
     found = {}
     for name in names:
         if name in rows.lacking:
@@ -83,13 +83,13 @@ def kept_type(kind: pa.DataType) -> pa.DataType | None:
     try:
         empty = _as_kept(pa.chunked_array([], kind), kept)
         pq.write_table(pa.table({"values": empty.take(pa.array([], pa.int64()))}), pa.BufferOutputStream())
-    except (*UNABLE, OSError):  # the latter of binary values of no bytes
+    except (*UNABLE, OSError):  # OSError is raised for binary values of width 0
         return None
     return kept
 
 
 def _simple(kind: pa.DataType) -> pa.DataType:
-    """Return the simplest type of the same values, also within dictionaries, lists and structs."""
+    """Return the simplest type with the same values, including within dictionaries, lists and structs."""
     is_type = pa.types
     if isinstance(kind, pa.BaseExtensionType):
         return pa.string() if kind.extension_name in AS_TEXT else _simple(kind.storage_type)
@@ -135,7 +135,7 @@ def _with_values(chunk: pa.DictionaryArray, kept: pa.DataType) -> pa.DictionaryA
 
 
 def _as_text(array: Any) -> pa.Array:
-    """Return the values of an extension type as text, each distinct value converted once if Arrow can find them."""
+    """Return the values of an extension type as strings; each distinct value is converted once if Arrow can find it."""
     if not pa.types.is_nested(array.type.storage_type):
         coded = array.storage.dictionary_encode()
         return _texts(type(array).from_storage(array.type, coded.dictionary)).take(coded.indices)
@@ -144,13 +144,13 @@ def _as_text(array: Any) -> pa.Array:
 
 def _texts(array: Any) -> pa.Array:
     values = array.to_pylist() if array.type.extension_name == "arrow.uuid" else list(array.to_pandas())
-    known = [value is not None and value == value for value in values]  # pandas uses NaN and NaT for null
+    known = [value is not None and value == value for value in values]  # in pandas, null may be NaN or NaT
     texts = [str(value) if there else None for value, there in zip(values, known, strict=True)]
     return pa.array(texts, pa.string())
 
 
 def readable(values: pa.Array | pa.ChunkedArray) -> Any:
-    """Return a column as text if Python cannot represent its dates or times, such as infinity; else unchanged.
+    """Return a column as strings if Python cannot represent some of its dates or times; otherwise unchanged.
 
     Examples
     --------
@@ -177,13 +177,13 @@ def _ends(values: pa.Array | pa.ChunkedArray) -> list[Any]:
 
 
 def number_values(values: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
-    """Return a number per row of a column, and the distinct values: ascending, null last."""
+    """Return the number of each row's value, and the distinct values: ascending, null last."""
     given = pa.types.is_dictionary(values.type)
     whole = combined(values if given else values.dictionary_encode())
     known = whole.dictionary
     if pa.types.is_floating(known.type):
-        known, given = pc.add(known, pa.scalar(0.0, known.type)), True  # -0.0 is 0.0
-    if given:  # a dictionary may repeat values and hold nulls
+        known, given = pc.add(known, pa.scalar(0.0, known.type)), True  # turns -0.0 into 0.0
+    if given:  # a given dictionary may repeat values and contain nulls
         again = known.dictionary_encode()
         known = again.dictionary
     order = to_numpy(pc.array_sort_indices(known))

@@ -1,4 +1,4 @@
-"""Faults of rows: their kind, number and first few, summed over blocks and raised as errors."""
+"""Faults in rows: their kind, number and first few cases, summed over blocks and raised as errors."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from fastbcubed.errors import (
 
 @dataclass(frozen=True)
 class Fault:
-    """Rows or items that cannot be scored: their number, out of all rows or items of a side or table."""
+    """A kind of fault in rows or items: their number, and the number of all rows or items of a side or table."""
 
-    #: The order in which faults are raised: by step of the alignment, then side, then severity.
+    #: Faults are raised in order of step of the alignment, then side, then severity.
     step: ClassVar[int]
     rank: ClassVar[int] = 0
 
     name: str
     count: int
     total: int
-    #: the first few of them, one more than a message shows
+    #: the first few rows or items, one more than a message shows
     first: list[Any]
 
     @classmethod
     def sum(cls, parts: Sequence[Self]) -> Self:
-        """Sum the same fault over blocks, in their order."""
+        """Sum a fault over blocks, in the order of the blocks."""
         first = [each for part in parts for each in part.first]
         count, total = sum(part.count for part in parts), sum(part.total for part in parts)
         return replace(parts[0], count=count, total=total, first=first)
 
     def error(self) -> FastBCubedError:
-        """Return the error that reports it."""
+        """Return the error that reports the fault."""
         raise NotImplementedError
 
 
@@ -51,12 +51,12 @@ Report = Callable[[Fault], None]
 
 
 def enforce(fault: Fault) -> None:
-    """Raise the error for a fault when all rows are in memory."""
+    """Raise the error of a fault; the callback used when all rows are in memory."""
     raise fault.error()
 
 
 class Faults:
-    """Collects the faults of blocks, from any thread, so that messages report those of the whole input."""
+    """Collects the faults of blocks, from any thread, so that messages describe the whole input."""
 
     def __init__(self) -> None:
         self._found: list[tuple[int, Any, Fault]] = []
@@ -65,11 +65,11 @@ class Faults:
         return bool(self._found)
 
     def report(self, side: int, index: Any) -> Report:
-        """Return a callback for the faults of a block of a side; blocks are summed in the order of their index."""
+        """Return a callback for the faults of one block of a side; blocks are summed in the order of their indexes."""
         return lambda fault: self._found.append((side, index, fault))
 
     def enforce(self, whole: Callable[[int, Fault], Fault], last_step: int) -> None:
-        """Raise the first fault, up to some step; `whole` adds the total number and the first few."""
+        """Raise the first fault up to a step of the alignment; `whole` adds the total and the first few cases."""
         parts: dict[tuple[int, int, int], list[Fault]] = {}
         for side, _, fault in sorted(self._found, key=lambda each: each[1]):
             if fault.step <= last_step:
@@ -81,14 +81,14 @@ class Faults:
 
 @dataclass(frozen=True)
 class NullLabels(Fault):
-    """Rows with a null label; `column` names the labels, `what` the kind of the first few."""
+    """Rows with a null label; `column` is the name of the label column, `what` the kind of `first`: rows or items."""
 
     step = 0
     column: str
     what: str
 
     def error(self) -> FastBCubedError:
-        """Return the error that reports it."""
+        """Return the error that reports the fault."""
         return NullError(
             f"{self.count} of {self.total} rows of {self.name} have a null in {self.column!r} ({self.what} "
             f"{first_few(self.first)}). Pass {arg('nulls', 'singleton')} to treat each as a singleton, or "
@@ -98,18 +98,18 @@ class NullLabels(Fault):
 
 @dataclass(frozen=True)
 class Repeated(Fault):
-    """Items or rows that repeat others where they may not; each kind says what is wrong with them, and what to do."""
+    """Items or rows that repeat others in an invalid way; each subclass states what is wrong and what to do."""
 
     step = 1
     raised: ClassVar[type[FastBCubedError]] = DuplicateItemError
     counted: ClassVar[str] = "rows"
-    shown: ClassVar[str] = ""  #: what the first few are, where they are not what is counted
+    shown: ClassVar[str] = ""  #: the kind of the first few cases, if it differs from the kind counted
     wrong: ClassVar[str]
     advice: ClassVar[str]
-    hint: str = ""  #: what else to do, such as to name a second column of the items
+    hint: str = ""  #: further advice, such as naming a second item column
 
     def error(self) -> FastBCubedError:
-        """Return the error that reports it."""
+        """Return the error that reports the fault."""
         return self.raised(
             f"{self.count} of {self.total} {self.counted} of {self.name} {self.wrong} "
             f"({self.shown}{first_few(self.first)}). {self.hint}{self.advice}"
@@ -144,7 +144,7 @@ class RepeatedRows(Repeated):
 
 
 class RepeatedMemberships(Repeated):
-    """Rows that repeat an item and its cluster, with overlapping clusters."""
+    """Rows that repeat both item and cluster of an earlier row, with overlapping clusters."""
 
     shown = "items "
     wrong = "repeat the item and cluster of an earlier row"
@@ -152,7 +152,7 @@ class RepeatedMemberships(Repeated):
 
 
 class UnevenWeights(Repeated):
-    """Rows whose item has another weight in an earlier row, with overlapping clusters."""
+    """Rows whose weight differs from that of their item in an earlier row, with overlapping clusters."""
 
     rank = 1
     wrong = "have a different weight from an earlier row for the same item"
@@ -161,9 +161,9 @@ class UnevenWeights(Repeated):
 
 @dataclass(frozen=True)
 class WeightsOutOfRange(Fault):
-    """Invalid weights; `first` has pairs of weight and row.
+    """Invalid weights; `first` are pairs of weight and row.
 
-    `finite`: all of them are positive and finite; `zero`: all are zero.
+    `finite` states that all of them are positive and finite, `zero` that all are zero.
     """
 
     step = 2
@@ -172,12 +172,12 @@ class WeightsOutOfRange(Fault):
 
     @classmethod
     def sum(cls, parts: Sequence[Self]) -> Self:
-        """Sum the same fault over blocks, in their order."""
+        """Sum the fault over blocks, in the order of the blocks."""
         finite, zero = all(part.finite for part in parts), all(part.zero for part in parts)
         return replace(super().sum(parts), finite=finite, zero=zero)
 
     def error(self) -> FastBCubedError:
-        """Return the error that reports it."""
+        """Return the error that reports the fault."""
         least, most = kernels.sums.LEAST, kernels.sums.MOST
         if self.finite:
             hint = (
@@ -197,13 +197,13 @@ class WeightsOutOfRange(Fault):
 
 @dataclass(frozen=True)
 class RepeatedTableRows(Fault):
-    """Rows of a table of weights or attributes that repeat an item; `one` names what each item should have."""
+    """Rows of a table of weights or attributes that repeat an item; `one` names what an item may have one of."""
 
     step = 3
     one: str
 
     def error(self) -> FastBCubedError:
-        """Return the error that reports it."""
+        """Return the error that reports the fault."""
         return DuplicateItemError(
             f"{self.count} of {self.total} rows of {self.name} repeat an item of an earlier row "
             f"({first_few(self.first)}); give each item {self.one}"
@@ -212,14 +212,14 @@ class RepeatedTableRows(Fault):
 
 @dataclass(frozen=True)
 class Unmatched(Fault):
-    """Items absent from the other side although the policy, one of `options`, does not allow it."""
+    """Items that the other side lacks although the policy forbids it; `options` are the other policies."""
 
     step = 4
     other: str
     options: tuple[str, ...]
 
     def error(self) -> FastBCubedError:
-        """Return the error that reports it."""
+        """Return the error that reports the fault."""
         return AlignmentError(
             f"{self.count} of {self.total} items of {self.name} are missing from {self.other} (first: "
             f"{first_few(self.first)}). Pass {arg('unmatched', *self.options)} to continue."
@@ -228,18 +228,18 @@ class Unmatched(Fault):
 
 @dataclass(frozen=True)
 class Unweighted(Fault):
-    """Items that are scored or counted without a weight; `unmatched` if one side lacks some of them."""
+    """Items that are scored or counted but have no weight; `unmatched` states that one side lacks some of them."""
 
     step = 5
     unmatched: bool
 
     @classmethod
     def sum(cls, parts: Sequence[Self]) -> Self:
-        """Sum the same fault over blocks, in their order."""
+        """Sum the fault over blocks, in the order of the blocks."""
         return replace(super().sum(parts), unmatched=any(part.unmatched for part in parts))
 
     def error(self) -> FastBCubedError:
-        """Return the error that reports it."""
+        """Return the error that reports the fault."""
         left_out = f", or leave unmatched items out with {arg('unmatched', 'drop')}" if self.unmatched else ""
         return WeightError(
             f"{self.count} of {self.total} scored or counted items have no weight (first: "

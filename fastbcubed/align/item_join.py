@@ -1,4 +1,4 @@
-"""The join of two clusterings by item, in shards: rows are grouped by item, then aligned."""
+"""The join of two clusterings by item, in shards: the rows of each item are brought together, then aligned."""
 
 from __future__ import annotations
 
@@ -79,16 +79,16 @@ from fastbcubed.runtime.key_partitions import MAX_SHARD_BITS, match_parts, part_
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.threads import Pool, blocks
 
-#: Upper bound on bytes per word of a row (at least three words) while its shard is joined and the next one read.
+#: Maximum bytes per word of a row (at least three words) while its shard is joined and the next shard is read.
 JOIN_BYTES = 40
 #: Maximum number of shards joined at once; with more, memory would depend on the number of threads.
 JOINED_AT_ONCE = 3
-#: The side index in faults of a table of weights or attributes.
+#: The number used instead of a side's in faults of a table of weights or of attributes.
 WEIGHTS, ATTRIBUTES = 0, 1
 
 
 class _Shard(NamedTuple):
-    """The rows of some items, by side, with their payload columns."""
+    """The rows of one shard of items, by side, with their payload columns."""
 
     number: int
     rows: list[ShardRows]
@@ -105,7 +105,7 @@ class _Shard(NamedTuple):
 
 
 class ItemJoin:
-    """Joins the two sides of an aligner by item, in 2**bits shards, with up to `memory` bytes of rows kept."""
+    """The join of an aligner's two sides by item, in 2**bits shards; up to `memory` bytes of rows are not spilled."""
 
     def __init__(
         self,
@@ -123,14 +123,14 @@ class ItemJoin:
         self._repeats: list[tuple[int, int, Fault]] = []
 
     def run(self, take: Callable[[Any], None], readers: Pool) -> None:
-        """Group the rows of each item into shards, and join the shards one by one."""
+        """Distribute the rows to shards by item, and join the shards one by one."""
         spools = self._spool_sides(readers)
         self._aligner.require_sound_rows()
         for (
             side,
             index,
             fault,
-        ) in self._repeats:  # the same rows may have worse faults, so all are joined
+        ) in self._repeats:  # reported only now, since joined rows may have worse faults
             self._aligner.faults.report(side, index)(fault)
         weights = None if self._pair.weight_table is None else self._spool_weights()
         attributes = None if self._pair.attribute_table is None else self._spool_attributes()
@@ -190,7 +190,7 @@ class ItemJoin:
         return found
 
     def _spool(self, shards: ItemShards, k: int, first_of_side: int, stretch: Stretch[Block]) -> None:
-        """Read the blocks of a stretch, whose first side is side k, into shards."""
+        """Read the blocks of a stretch into shards; the first side of a block is side k."""
         with Pool(1) as alone:
             for block in stretch.blocks():
                 sides = tuple(
@@ -198,7 +198,7 @@ class ItemJoin:
                     for each, clustering in enumerate(block.sides)
                 )
                 if self._aligner.faults:
-                    continue  # count the remaining faults, nothing else
+                    continue  # only counts faults from here on
                 keys = self._items.keys(items_of(block), alone)
                 columns, rows = self._aligner.columns(block, k), np.arange(len(sides[0]))
                 rows = without_repeats(keys, sides, alone)
@@ -237,9 +237,9 @@ class ItemJoin:
         k: int,
         repeated: Callable[..., Fault],
     ) -> ItemShards:
-        """Read a table of items, in blocks of weights and columns, into shards without labels.
+        """Read a table of items into shards without labels; `read` returns the weights and columns of a block.
 
-        Rows that repeat an item of their block are dropped, and reported as `repeated` of table k.
+        Rows that repeat an item within their block are dropped, and reported as fault `repeated` of table k.
         """
         shards = ItemShards(
             0, self._bits, self._spill, self._memory // 4,
@@ -295,7 +295,7 @@ class ItemJoin:
         return self._aligner.finished(shard.number, both, numbers, columns)
 
     def _sides(self, shard: _Shard) -> tuple[Side, Side]:
-        """Return the two sides with rows in a shard."""
+        """Return the two sides of a shard that has rows."""
         sides: list[Side] = []
         for k, own in enumerate(shard.rows):
             names = self._pair.names if len(shard.rows) == 1 else self._pair.names[k : k + 1]
@@ -306,7 +306,7 @@ class ItemJoin:
     def _weigh(
         self, sides: tuple[Side, Side], keys: list[NDArray[np.int64]], shard: _Shard, alone: Pool
     ) -> Callable[[Matched], Weights]:
-        """Return the weights of matched rows: their own, or those of a table."""
+        """Return the weights of matched rows: their own, or those of the weight table."""
         given = shard.weights
         if given is None:
             return partial(own_weights, sides)
@@ -330,9 +330,10 @@ class ItemJoin:
         matched: Matched,
         alone: Pool,
     ) -> pa.Table:
-        """Return the columns of aligned rows: payload, joined by item, and rebuilt from keys.
+        """Return the columns of aligned rows: payload columns, columns joined by item, and columns rebuilt from keys.
 
-        `items` returns the item key of each aligned row; `matched` is its row of the shard.
+        `items` returns the item key of each aligned row; `matched` is the row of the shard of each aligned row, by
+        side.
         """
         columns = no_columns(both.true_keys.size)
         if shard.columns:
@@ -358,9 +359,9 @@ class ItemJoin:
 
     @staticmethod
     def _numbers(rows: list[dict[str, np.ndarray]], matched: Matched, n_rows: int) -> NDArray[np.int64]:
-        """Return the truth's row number of each aligned row; where rows may be alone, others have their own numbers."""
+        """Return the truth's row number of each aligned row, or the prediction's if the truth lacks the row."""
         if "number" not in rows[0]:
-            return np.arange(n_rows)  # no row is alone
+            return np.arange(n_rows)  # no row can be a singleton
         true_rows, pred_rows = matched
         if true_rows is None:
             return rows[0]["number"]
@@ -376,7 +377,7 @@ class ItemJoin:
         return self._aligner.faults.report(side, shard)
 
     def _check_rest(self, k: int, table: ItemShards, shards: NDArray[np.int64]) -> None:
-        """Report items that a table repeats in shards without rows of either side."""
+        """Report items that a table repeats, in shards that have no rows of either side."""
         for shard in shards.tolist():
             rows = table.read(shard, 0, ordered=False)
             self._items.check([rows.columns], self._pool)
@@ -387,7 +388,7 @@ class ItemJoin:
                 rows_of_attributes(keys[:0], keys, first_of, self._pool, report)
 
     def named(self, side: int, fault: Fault) -> Fault:
-        """Return a fault with the keys of its first few items replaced by the items, looked up in the input."""
+        """Return a fault whose first few item keys are replaced by the item ids, looked up in the input."""
         if isinstance(fault, RepeatedTableRows):
             table = (self._pair.weight_table, self._pair.attribute_table)[side]
             assert table is not None
@@ -401,7 +402,7 @@ class ItemJoin:
         return replace(fault, first=self._find(blocks_of_items, fault.first))
 
     def _find(self, columns: Iterable[Column], keys: list[int]) -> list[Any]:
-        """Return the first few items with one of these keys, in their order."""
+        """Return the first few item ids with one of these keys, in input order."""
         found: dict[int, Any] = {}
         for column in columns:
             own = self._items.keys(column, self._pool).first
@@ -423,17 +424,17 @@ def _dropped_keys(keys: Keys, kept: NDArray[np.int64]) -> list[int]:
 
 
 def _ignore_fault(fault: Fault) -> None:
-    """Ignore the fault of a table that is looked up again for the second side."""
+    """Ignore a fault; used when a table is looked up again for the second side, after its faults were reported."""
 
 
 def join_bits(n_rows: int, words: int, carried: int, limit: int) -> int:
-    """Return the bits of the shard number in a join, from the words and payload bytes of each row."""
+    """Return the number of bits of the shard number in a join, given the words and payload bytes of each row."""
     shards = -(-n_rows * (JOIN_BYTES * max(3, words) + 4 * carried) * JOINED_AT_ONCE // (limit // 3))
     return min(max(shards - 1, 0).bit_length(), MAX_SHARD_BITS)
 
 
 def kept_of(limit: int) -> int:
-    """Return the bytes of the rows to be joined that may be kept in memory."""
+    """Return the number of bytes of rows to be joined that may be kept in memory."""
     return limit // 6
 
 
@@ -444,18 +445,18 @@ def items_of(block: Block) -> Column:
     return items
 
 
-#: Number of stretches, and rows of each, sampled to find large clusters.
+#: Number of stretches sampled to find large clusters, and number of sampled rows of each.
 SAMPLED, SAMPLE_ROWS = 8, 1 << 12
 
 
 class Aligner:
-    """Aligns two clusterings block by block, with `limit` bytes of memory; the rest is spilled.
+    """Aligns two clusterings block by block, with `limit` bytes of memory; rows beyond that are spilled.
 
-    It makes sides from blocks, applies policies to their combinations, and sums the faults of all blocks. Rows of
-    tables with items are first grouped by these; see `ItemJoin`.
+    It makes sides of blocks, applies policies to their combinations, and sums the faults of all blocks. Rows of
+    tables with item ids are first brought together by item; see `ItemJoin`.
 
-    `outer`: weights apply to the mean only; `carried`: the payload columns; `kept`: the rows of the truth that count.
-    `seen` sums the content of the blocks.
+    `outer` states that weights apply to the mean only; `carried` are the payload columns; `kept`, the rows of the
+    truth to restrict to; `seen` collects the content of the blocks for the fingerprint.
     """
 
     def __init__(
@@ -493,11 +494,9 @@ class Aligner:
         self.weighted = pair.weight_table is not None or any(s.weight is not None for s in self.firsts)
         self._spill, self._bits = spill, bits
         self._items = Items(items, choice.seed) if self.firsts[0].items is not None else None
-        self.odd_labels = OddLabels(), OddLabels()  #: of the truth and of the prediction
+        self.odd_labels = OddLabels(), OddLabels()  #: odd labels of the truth and of the prediction
         self.faults = Faults()
-        self.attributes_match = (
-            False  #: whether a table of attributes has an item, as far as shards were joined
-        )
+        self.attributes_match = False  #: whether the table of attributes has any of the items joined so far
         self._has_special_keys = self._is_taken = False
         self._coverage: list[Coverage] = []
         self._coverage_kept: list[Coverage] = []
@@ -506,7 +505,7 @@ class Aligner:
         self._n_aligned: list[int] = []
 
     def _numbers(self, carried: Carried, item: pa.DataType | None) -> dict[str, pa.DataType]:
-        """Return the columns that can be rebuilt from keys, and their types; they have no nulls."""
+        """Return the types of the columns that can be rebuilt from keys, by name; they have no nulls."""
         found = {"item": item} if carried.ids and item is not None else {}
         if carried.labels:
             for name, labels in zip(("true_cluster", "pred_cluster"), self.firsts, strict=True):
@@ -515,7 +514,7 @@ class Aligner:
         return found
 
     def _words(self) -> int:
-        """Return the words of a row to be joined: item, labels, the item's proof, weight, number, flags."""
+        """Return the number of words of a row to be joined: item, labels, the item's proof, weight, number, flags."""
         first = self.firsts[0]
         proved = first.items is not None and not are_plain([first.items])
         labels = 3 - len(self.pair.stretches)
@@ -527,7 +526,7 @@ class Aligner:
         return self._items is not None
 
     def attribute_notes(self) -> list[dict[str, Any]]:
-        """Return a warning if all rows are joined, and a table of attributes has none of their items."""
+        """Return a warning if no item is in the table of attributes; call it after all rows are joined."""
         table = self.pair.attribute_table
         if table is None or self.attributes_match or not len(table[0]):
             return []
@@ -535,33 +534,33 @@ class Aligner:
 
     @property
     def may_lack(self) -> bool:
-        """Whether a side may lack items of the other side."""
+        """Whether a side may lack items that the other side has."""
         return len(self.pair.stretches) == 2 or self.policies.nulls == "drop"
 
     @property
     def expected_spill(self) -> int:
-        """The approximate bytes spilled for the join and for the proof of label keys."""
+        """The approximate number of bytes spilled for the join and for the proof of label keys."""
         join = max(0, self.pair.n_rows * 32 - self._memory) if self.by_item else 0
         of_side = self.pair.n_rows // len(self.pair.stretches) * 16 - self._memory // 3
         return join + max(0, of_side) * sum(seed is not None for seed in self.seeds)
 
     @property
     def absent_key(self) -> int:
-        """The label key of items that a side lacks."""
+        """The label key that stands for items a side lacks."""
         return int((np.array([self._choice.start], np.int64) - 1)[0])
 
     @property
     def seeds(self) -> list[int | None]:
-        """The hash function of each side's labels; None where integers are their own keys."""
+        """The seed of each side's hash function of labels; None for integers, which are their own keys."""
         return [labels.seed for labels in self._labels]
 
     @property
     def made_keys(self) -> tuple[int, int] | None:
-        """The first key made by policies, and an upper bound on their number; None if they made none."""
+        """The first key that policies made, and an upper bound on their number; None if they made none."""
         return (self._choice.start - 1, self.pair.n_rows + 1) if self._has_special_keys else None
 
     def sample_of_keys(self) -> list[NDArray[np.int64]]:
-        """Return label keys of both sides from a few stretches spread over all, where rows correspond."""
+        """Return label keys of both sides, sampled from a few stretches, for rows that correspond."""
         side = self.pair.stretches[0]
         chosen = side[:: max(1, len(side) // SAMPLED)][:SAMPLED]
 
@@ -580,14 +579,14 @@ class Aligner:
         return [np.concatenate(own) for own in zip(*every, strict=True)]
 
     def run(self, take: Callable[[Any], None], readers: Pool) -> Coverage:
-        """Align all rows on the threads of `readers`; pass each block on.
+        """Align all rows on the threads of `readers`, and pass each aligned block to `take`.
 
         Returns the coverage.
 
         Raises
         ------
         Retry
-            If keys collide; blocks already passed to `take` are then void.
+            If keys collide; blocks already passed to `take` are then invalid.
         """
         if self._items is not None:
             join = ItemJoin(self, self._items, self._spill, self._bits, self._memory, self._pool)
@@ -600,7 +599,7 @@ class Aligner:
         return self._total(lambda _, fault: fault)
 
     def _pass_on(self, stretch: Stretch[Block], take: Callable[[AlignedBlock], None]) -> None:
-        """Align a stretch whose rows correspond."""
+        """Align a stretch whose rows correspond, and pass its blocks to `take`."""
         with Pool(1) as alone:
             for block in stretch.blocks():
                 true, pred = (
@@ -609,11 +608,11 @@ class Aligner:
                 both = combine((true, pred), None, partial(own_weights, (true, pred)), alone)
                 numbers = np.arange(block.first_row, block.first_row + len(true))
                 aligned = self.finished(block.first_row, both, numbers, self.columns(block, 0))
-                if not self.faults:  # count the remaining faults, nothing else
+                if not self.faults:  # only counts faults after the first
                     take(aligned)
 
     def side(self, k: int, clustering: Clustering, first_row: int, alone: Pool) -> Side:
-        """Make a side of a block of side k, and record the faults of its rows."""
+        """Return the side made of a block of side k, and record faults of its rows."""
         report = self.faults.report(k, first_row)
         if self._seen is not None:
             self._seen.add(k, clustering, first_row, alone)
@@ -628,7 +627,7 @@ class Aligner:
         return side
 
     def count_special(self, k: int, sides: tuple[Side, ...]) -> None:
-        """Count nulls, noise and repeated rows of a block that is joined later, from side k on."""
+        """Count nulls, noise and repeated rows of a block that will be joined later; its first side is side k."""
         self._count_repeats(k, sides)
         columns = ([getattr(side, name) for side in sides] for name in ("n_null", "n_noise", "n_duplicates"))
         found = Coverage(0, 0, 0, 0.0, 0.0, 0.0, *map(sum, columns))
@@ -645,7 +644,7 @@ class Aligner:
         return self.carried if self.carried and not self.carried.all_from_keys else None
 
     def columns(self, block: Block, k: int) -> pa.Table | None:
-        """Return the payload columns of a block whose first side is side k."""
+        """Return the payload columns of a block; its first side is side k."""
         return self.moved.of_block(block.sides, k, block.first_row) if self.moved else None
 
     def _account_for(self, both: Combination) -> None:
@@ -660,7 +659,7 @@ class Aligner:
     ) -> AlignedBlock:
         """Apply the policies to a block of aligned rows, and drop rows that are not kept.
 
-        `numbers` identify rows; for runs restricted to rows of the truth, they are the truth's row numbers.
+        `numbers` identify rows; in a run restricted to rows of the truth, they are the truth's row numbers.
         """
         self._account_for(both)
         start, n_rows = self._choice.start, self.pair.n_rows
@@ -677,13 +676,13 @@ class Aligner:
         return AlignedBlock(index, true_keys, pred_keys, both.weight, columns)
 
     def require_sound_rows(self) -> None:
-        """Raise for faults of single rows, once all rows have been read."""
+        """Raise an error for faults of single rows; call it after all rows are read."""
         self.faults.enforce(self._whole, WeightsOutOfRange.step)
 
     def _total(self, named: Callable[[int, Fault], Fault]) -> Coverage:
-        """Return the coverage of all rows kept; raise Retry, or the error of the first fault of all blocks.
+        """Return the coverage of all kept rows; raise Retry, or the error of the first fault over all blocks.
 
-        `named` replaces keys by the first few items with them, in faults found after a join.
+        `named` replaces item keys in faults found after a join by item ids.
         """
         for labels in self._labels:
             labels.check(self._pool)
@@ -713,9 +712,9 @@ class Aligner:
         return found[0], found[1]
 
     def _whole(self, side: int, fault: Fault) -> Fault:
-        """Return a fault with the number of all rows or items, including blocks without the fault."""
+        """Return a fault with the number of all rows or items, including those of blocks without the fault."""
         if isinstance(fault, RepeatedTableRows):
-            return fault  # its total is that of its table
+            return fault  # its total, the rows of the table, is already set
         total = sum(self._n_aligned)
         if not isinstance(fault, Unweighted):
             total = self._facts()[side].n_rows

@@ -1,4 +1,4 @@
-"""Labels that are blank, read as missing values, or have white space around them."""
+"""Labels that are empty, look like missing values, or have surrounding white space."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from fastbcubed.inputs.arrays import from_numpy, is_view, wide_type
 from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.keys import offsets_and_bytes
 
-#: Texts that stand for a missing value, in lower case.
+#: Strings that stand for a missing value, in lower case.
 MISSING = {"", "-", "?", "n/a", "#n/a", "na", "nan", "nat", "nil", "none", "null", "<na>", "(null)"}
-#: Such texts that are kept of a side; more are nothing that a message could name.
+#: Maximum number of odd labels kept per side, more than a message could name.
 MOST = 4096
 
-#: Whether a text of a size may be one of these, by its first byte; and whether a byte at either end may be white space:
-#: that of ASCII, and the two bytes of a no-break space in UTF-8, which few letters share.
+#: Tables of whether a string may stand for a missing value, by size and first byte, and of whether a byte at either end
+#: may be white space: that of ASCII, and both bytes of a no-break space in UTF-8, which few letters share.
 _MAY_BE_MISSING = np.zeros((1 + max(map(len, MISSING)), 256), np.bool_)
 for _text in MISSING - {""}:
     _MAY_BE_MISSING[len(_text), [ord(_text[0]), ord(_text[0].upper())]] = True
@@ -25,12 +25,12 @@ _MAY_BE_SPACE[[*b" \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\xc2\xa0"]] = True
 
 
 def is_missing(text: str) -> bool:
-    """Return whether a text stands for a missing value, whatever its case and the white space around it."""
+    """Return whether a string stands for a missing value, ignoring case and surrounding white space."""
     return text.strip().lower() in MISSING
 
 
 def odd_texts(labels: Column) -> dict[str, int]:
-    """Return the texts of labels that stand for a missing value or have white space around them, and their rows.
+    """Return the number of rows of each label that stands for a missing value or has surrounding white space.
 
     Examples
     --------
@@ -60,15 +60,15 @@ def odd_texts(labels: Column) -> dict[str, int]:
 
 
 def odd_and_alike(labels: Column) -> dict[str, int]:
-    """Return odd texts, and others that differ from them by white space alone, with their rows."""
+    """Return odd labels, and labels that differ from one of them by white space only, with their numbers of rows."""
     odd = odd_texts(labels)
     alike = [text for text in dict.fromkeys(map(str.strip, odd)) if text not in odd]
     return odd | {text: n for text in alike[:MOST] if (n := labels.find(text).size)}
 
 
 def _likely(texts: pa.Array) -> np.ndarray:
-    """Return the rows of texts that may be odd, by their size and the bytes at their ends: few of usual labels."""
-    # Changing the case of all texts, and comparing them, would take longer than hashing them does.
+    """Return the rows of strings that may be odd, by their size and their first and last bytes."""
+    # Converting all strings to lower case and comparing them would take longer than hashing them.
     if not len(texts):
         return np.empty(0, np.int64)
     offsets, data = offsets_and_bytes(texts)
@@ -82,7 +82,7 @@ def _likely(texts: pa.Array) -> np.ndarray:
 
 
 class OddLabels:
-    """The odd texts among the labels of a side, and their rows, gathered while blocks are read, from any thread."""
+    """The odd labels of a side and their numbers of rows, collected from blocks on any thread."""
 
     def __init__(self) -> None:
         self._of_blocks: list[dict[str, int]] = []
@@ -93,7 +93,7 @@ class OddLabels:
             self._of_blocks.append(found)
 
     def rows(self) -> dict[str, int]:
-        """Return the first of these texts, and the number of rows of each."""
+        """Return the number of rows of each of the first odd labels."""
         found: dict[str, int] = {}
         for own in self._of_blocks:
             for text, n in own.items():

@@ -1,7 +1,7 @@
-"""Policies for items that one side lacks or leaves unlabelled; and coverage, their numbers.
+"""Policies for items that one side lacks or leaves unlabelled; and coverage, the counts of such items.
 
-`align.apply_policies` applies "drop" and "singleton" to the rows; "outside" takes effect in the margins of cells, in
-`kernels.cells` (for covers in `overlap`): its items count in their predicted cluster and are not scored.
+`align.apply_policies` applies "drop" and "singleton" to the rows. "outside" takes effect in the margins of cells, in
+`kernels.cells` (for covers, in `overlap`): such items count in their predicted cluster but are not scored.
 """
 
 from __future__ import annotations
@@ -24,19 +24,18 @@ Weighting = Literal["pointwise", "outer"]
 
 @dataclass(frozen=True)
 class Policies:
-    """The policies for missing items; every result states them.
+    """The policies for items that a side lacks and for special rows; every result states them.
 
     Attributes
     ----------
     truth, prediction : str
-        For items that only this side has: "drop", "raise" or "singleton", for the prediction also
-        "outside".
+        Policy for items that only this side has: "drop", "raise" or "singleton"; for the prediction, also "outside".
     nulls : {"raise", "singleton", "drop"}
-        For items whose cluster is null.
+        Policy for items whose cluster is null.
     duplicates : {"raise", "drop"}
-        For rows identical to an earlier row.
+        Policy for rows that are identical to an earlier row.
     noise : object
-        The label, if any, whose items are singletons; or a dict of one for "truth", "prediction" or both.
+        The label whose items are singletons, if any; or a dict with a label for "truth", "prediction" or both.
     """
 
     truth: str = "drop"
@@ -46,18 +45,18 @@ class Policies:
     noise: Any = None
 
     def noise_of(self, side: str | int) -> Any:
-        """Return the noise label of a side ("true", "pred", 0 or 1), if any."""
+        """Return the noise label of a side ("true", "pred", 0 or 1); None if it has none."""
         if not isinstance(self.noise, Mapping):
             return self.noise
         return self.noise.get("truth" if side in ("true", 0) else "prediction")
 
     def of_side(self, side: int) -> Policies:
-        """Return the policies with the noise label of a side alone."""
+        """Return these policies with the noise label of one side only."""
         return replace(self, noise=self.noise_of(side)) if isinstance(self.noise, Mapping) else self
 
     @property
     def may_leave_alone(self) -> bool:
-        """Whether an item may become a singleton."""
+        """Whether a policy may make an item a singleton."""
         return self.noise is not None or "singleton" in (self.truth, self.prediction, self.nulls)
 
     @classmethod
@@ -70,7 +69,7 @@ class Policies:
         *,
         truth_only: str = "drop",
     ) -> Policies:
-        """Check the arguments of `evaluate` and fill in defaults; `truth_only` is that for truth-only items."""
+        """Check the arguments of `evaluate` and fill in defaults; `truth_only` is the default for truth-only items."""
         sides = {"truth": truth_only, "prediction": "drop"}
         if isinstance(unmatched, str):
             sides = dict.fromkeys(sides, unmatched)
@@ -128,20 +127,20 @@ def _check(name: str, value: object, known: tuple[str, ...]) -> None:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The overlap of the two sides' items before any policy; weights are NaN if not known.
+    """The overlap of the two sides' items before any policy is applied; weights are NaN if unknown.
 
     Attributes
     ----------
     n_common, n_truth_only, n_prediction_only : int
-        Items on both sides, and on only one of them.
+        Numbers of items on both sides, in the truth only, and in the prediction only.
     weight_common, weight_truth_only, weight_prediction_only : float
-        Their weight; their number without weights.
+        Total weights of these items; their numbers if there are no weights.
     n_null : int
-        Rows, of both sides, whose cluster is null.
+        Number of rows of both sides whose cluster is null.
     n_noise : int
-        Rows, of both sides, with the noise label.
+        Number of rows of both sides that have the noise label.
     n_duplicates : int
-        Rows, of both sides, dropped as repeats of an earlier row.
+        Number of rows of both sides that were dropped because they repeat an earlier row.
     """
 
     n_common: int
@@ -156,26 +155,26 @@ class Coverage:
 
     @property
     def truth_coverage(self) -> float:
-        """Share of the truth's weight on items that the prediction has."""
+        """Share of the truth's weight that is on items the prediction has."""
         known = self.weight_common + self.weight_truth_only
         return self.weight_common / known if known else 1.0
 
     @property
     def prediction_coverage(self) -> float:
-        """Share of the prediction's weight on items that the truth has; NaN if unknown."""
+        """Share of the prediction's weight that is on items the truth has; NaN if unknown."""
         known = self.weight_common + self.weight_prediction_only
         return self.weight_common / known if known else 1.0
 
     @classmethod
     def of(cls, figures: Mapping[str, Any]) -> Coverage:
-        """Build from JSON figures by name, among other figures; null is NaN."""
+        """Return the coverage from figures of a JSON document by name, which may include others; null becomes NaN."""
         own: dict[str, Any] = {field.name: figures[field.name] for field in fields(cls)}
         unknown = dict.fromkeys((name for name, figure in own.items() if figure is None), math.nan)
         return cls(**own | unknown)
 
     @classmethod
     def total(cls, parts: Iterable[Coverage]) -> Coverage:
-        """Sum the coverage of blocks."""
+        """Return the sum of the coverage of blocks."""
         columns = zip(*(astuple(part) for part in parts), strict=True)
         return cls(*(sum(c) if isinstance(c[0], int) else math.fsum(c) for c in columns))  # type: ignore[arg-type]
 
@@ -185,11 +184,11 @@ class Coverage:
         return not (self.n_truth_only or self.n_prediction_only)
 
     def n_scored(self, policies: Policies) -> int:
-        """Return the number of scored items, including those that `policies` make singletons."""
+        """Return the number of scored items, including those that the policies make singletons."""
         alone = (self.n_truth_only, policies.truth), (self.n_prediction_only, policies.prediction)
         return self.n_common + sum(n for n, policy in alone if policy == "singleton")
 
     def weight_scored(self, policies: Policies) -> float:
-        """Return the weight of the items that are scored."""
+        """Return the total weight of the scored items."""
         alone = (self.weight_truth_only, policies.truth), (self.weight_prediction_only, policies.prediction)
         return self.weight_common + sum(weight for weight, policy in alone if policy == "singleton")

@@ -36,28 +36,29 @@ PAIR = np.dtype([("first", "u8"), ("second", "u8")])
 
 
 class Keys(NamedTuple):
-    """Keys of items, and the words that prove them; None where integers are their own keys."""
+    """Keys of items, and second hash words that prove equality; None for integers, which are their own keys."""
 
     first: NDArray[np.int64]
     second: NDArray[np.uint64] | None
 
     def take(self, rows: NDArray[np.int64]) -> Keys:
-        """Choose rows."""
+        """Return some of the rows."""
         return Keys(self.first[rows], None if self.second is None else self.second[rows])
 
 
 class Retry(Exception):
-    """Two values have equal keys, or a special key is in use: retry with the next seed or start."""
+    """Raised if two values have equal keys or a special key is taken; the caller retries with the next choice."""
 
     def __init__(self, *, seed: bool) -> None:
         self.seed = seed
 
 
 class Labels:
-    """Keys of one side's labels, block by block, and the proof that different labels have different keys.
+    """Keys of one side's labels, block by block, and the proof that distinct labels have distinct keys.
 
-    `first` are the labels of the first block; the seed selects the hash function, unless they are integers. Word
-    pairs that prove the keys are in 2**bits shards, at least two; up to `memory` bytes of them are kept.
+    `first` are the labels of the first block; the seed selects the hash function unless labels are integers. The word
+    pairs that prove the keys distinct are stored in 2**bits shards, at least two; up to `memory` bytes are not
+    spilled.
     """
 
     def __init__(self, first: Column, seed: int, spill: Spill, memory: int, bits: int) -> None:
@@ -67,7 +68,7 @@ class Labels:
         self._pairs = Spool(PAIR, 1 << bits, spill, memory)
 
     def keys(self, column: Column, index: Any, pool: Pool) -> NDArray[np.int64]:
-        """Return the keys of a block."""
+        """Return the keys of a block's labels."""
         require_kinds(column, self._kinds)
         keys, pairs = seeded_keys(column, self.seed, pool)
         for k, (first, second) in enumerate(pairs):
@@ -84,7 +85,7 @@ class Labels:
 
 
 def put_pairs(spool: Spool, index: Any, first: np.ndarray, second: np.ndarray, shift: np.uint64) -> None:
-    """Put pairs of words into shards by the leading bits of the first word."""
+    """Store pairs of words in shards, by the leading bits of the first word."""
     counts = np.zeros((1, spool.n_shards), np.int64)
     kernels.hashing.count_partitions(first, shift, counts[0])
     bounds, next_row = offsets(counts)
@@ -95,7 +96,7 @@ def put_pairs(spool: Spool, index: Any, first: np.ndarray, second: np.ndarray, s
 
 
 def require_kinds(column: Column, kinds: tuple[str, ...]) -> None:
-    """Raise if a block has ids of another kind than the first; one without rows has none."""
+    """Raise IdTypeError if a block has ids of another kind than the first block; a block without rows has no kind."""
     if len(column) and column.kinds != kinds:
         raise IdTypeError(
             f"{column.where} has {' and '.join(column.kinds)} ids in some rows and {' and '.join(kinds)} ids "
@@ -104,7 +105,7 @@ def require_kinds(column: Column, kinds: tuple[str, ...]) -> None:
 
 
 class Items:
-    """Keys of the items of both sides, and the proof that different items have different keys."""
+    """Keys of the items of both sides, and the proof that distinct items have distinct keys."""
 
     def __init__(self, columns: Sequence[Column], seed: int) -> None:
         check_kinds(columns)
@@ -112,7 +113,7 @@ class Items:
         self.seed = None if are_plain(columns) else seed
 
     def keys(self, column: Column, pool: Pool) -> Keys:
-        """Return the keys of a block."""
+        """Return the keys of a block's items."""
         require_kinds(column, self._kinds)
         if self.seed is None:
             return Keys(seeded_keys(column, None, pool)[0], None)
@@ -127,19 +128,19 @@ class Items:
             raise Retry(seed=True)
 
 
-#: Names of the sides in columns and in their attributes.
+#: Names of the sides in column names and in attributes.
 SIDES = (("true_cluster", "truth"), ("pred_cluster", "prediction"))
 
 
 @dataclass(frozen=True)
 class Carried:
-    """The columns carried with the rows, named as in a saved evaluation's items."""
+    """The columns carried with the rows, named as in a saved evaluation's table of items."""
 
     ids: bool
-    labels: bool  #: of both sides
-    numbers: bool  #: of the truth's rows
-    attributes: tuple[tuple[str, str], ...]  #: "truth", "prediction" or "attributes", and the name there
-    #: integer ids and labels, which are their own keys: columns that need not be carried
+    labels: bool  #: whether to carry the labels of both sides
+    numbers: bool  #: whether to carry the truth's row numbers
+    attributes: tuple[tuple[str, str], ...]  #: ("truth", "prediction" or "attributes", column name) of each
+    #: types of integer ids and labels, by name: columns rebuilt from keys instead of carried
     from_keys: Mapping[str, pa.DataType] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -153,7 +154,7 @@ class Carried:
         return rebuilt and not self.numbers and all(side == "attributes" for side, _ in self.attributes)
 
     def of_block(self, sides: Sequence[Clustering], k: int, first_row: int) -> pa.Table:
-        """Return the columns of a block of one side, side `k`, or both."""
+        """Return the payload columns of a block of side k, or of both sides."""
         n = len(sides[0])
         columns: dict[str, pa.ChunkedArray | pa.Array] = {}
         if self.ids and "item" not in self.from_keys:
@@ -171,7 +172,7 @@ class Carried:
         return pa.table(whole) if whole else no_columns(n)
 
     def of_attributes(self, table: Source) -> pa.Table:
-        """Return the columns of a block of the table of attributes."""
+        """Return the payload columns of a block of the table of attributes."""
         columns = self._attributes("attributes", table)
         return pa.table({name: of_one_dictionary(values) for name, values in columns.items()})
 
@@ -181,7 +182,7 @@ class Carried:
         return {f"{side}.{name}": values for name, values in zip(names, found, strict=True)}
 
     def aligned(self, tables: Sequence[pa.Table], rows: Matched) -> pa.Table:
-        """Return the columns of aligned rows from those of both sides, or of their common table."""
+        """Return the columns of aligned rows from the payload of both sides, or of their common table."""
         taken = [rows_or_null(table, own) for table, own in zip(tables, rows, strict=False)]
         whole = taken[0]
         for other in taken[1:]:
@@ -191,14 +192,14 @@ class Carried:
         if "item" in whole.column_names and len(tables) == 2 and rows[0] is not None and rows[1] is not None:
             items = [as_column(table["item"], "item") for table in tables]
             found = either_id(items[0], rows[0], items[1], rows[1])
-            none = np.empty(0, np.int64)  # the same type in all blocks, even if both sides have all items
+            none = np.empty(0, np.int64)  # makes types equal in all blocks, even if both sides have all items
             found, _ = in_common(found, in_common(items[0].take(none), items[1].take(none))[0])
             whole = whole.set_column(whole.column_names.index("item"), "item", found)
         return whole
 
 
 def number_type(*columns: Column) -> pa.DataType | None:
-    """Return the common integer type of the ids in all of these columns; None if there is none."""
+    """Return the common integer type of the ids in these columns; None if there is none."""
     kinds = {part.type for column in columns for part in column.parts}
     kind = kinds.pop()
     single = all(len(column.parts) == 1 for column in columns)
@@ -208,29 +209,29 @@ def number_type(*columns: Column) -> pa.DataType | None:
 def numbers_of_keys(
     keys: NDArray[np.int64], kind: pa.DataType, null: NDArray[np.bool_] | None = None
 ) -> pa.Array:
-    """Return the integers with these keys, in their own type."""
+    """Return the integers that have these keys, in their original type."""
     if pa.types.is_uint64(kind):
         return from_numpy(keys.view(np.uint64), null)
     return from_numpy(keys.astype(kind.to_pandas_dtype()), null)
 
 
 def no_columns(n_rows: int) -> pa.Table:
-    """Return a table of `n_rows` rows without data."""
+    """Return a table with `n_rows` rows and no columns."""
     return pa.table({"none": pa.nulls(n_rows)})
 
 
 NO_KEYS = np.empty(0, np.int64)
-ABSENT, ALONE = 1, 2  # flags of a row; those of the second label shifted by two bits
+ABSENT, ALONE = 1, 2  # flags of a row's first label; those of the second are shifted by two bits
 
 
 class ItemRows(NamedTuple):
-    """The keys of a shard's items, by which a message looks them up in the input."""
+    """The item keys of a shard, by which messages look items up in the input."""
 
     keys: NDArray[np.int64]
     bounds: NDArray[np.int64]  #: where each part begins
 
     def first_of(self, rows: NDArray[np.int64]) -> list[Any]:
-        """Return the keys of the first few of these rows in each part, in which they are in input order."""
+        """Return the keys of the first few of these rows within each part, whose rows are in input order."""
         rows = np.sort(rows)
         parts = np.searchsorted(self.bounds, rows, "right")
         few = rows[np.arange(rows.size) - np.searchsorted(parts, parts) < 4]
@@ -239,38 +240,38 @@ class ItemRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ShardRows:
-    """The rows of a shard, partitioned by item key so that lookups stay in the cache."""
+    """The rows of a shard, sorted by part of the item key, so that lookups stay in the cache."""
 
-    columns: dict[str, np.ndarray]  #: mixed item keys and the other words of rows; shape (n_rows,)
+    columns: dict[str, np.ndarray]  #: mixed item keys and the other words of each row; shape (n_rows,)
     bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
-    #: the place of each row in block order, which is the order of payload columns; shape (n_rows,)
+    #: the position of each row in block order, which payload columns have; shape (n_rows,)
     order: NDArray[np.int64] | None
 
     @property
     def keys(self) -> NDArray[np.int64]:
-        """Mixed keys of the items."""
+        """The mixed keys of the items."""
         return self.columns["key"]
 
     @property
     def items(self) -> ItemRows:
-        """The items' names for a message."""
+        """The items, as messages name them."""
         return ItemRows(self.keys, self.bounds)
 
     @property
     def parts(self) -> ItemParts:
-        """The items by part, numbered in order."""
+        """The items by part, with their rows numbered in this order."""
         return ItemParts(self.keys, None, self.bounds)
 
     def places(self, rows: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
-        """Return the places of some rows in the order of their blocks, -1 staying -1; None means all."""
+        """Return the positions of rows in block order, -1 for row -1; None means all rows."""
         return rows if self.order is None else rows_of(rows, self.order)
 
 
 class ItemShards:
-    """The rows of one side, or of two with corresponding rows, in 2**bits shards by item.
+    """The rows of one side, or of two sides with corresponding rows, in 2**bits shards by item.
 
-    A row has `n_labels` labels: 1, 2, or 0 for items with weights only. Up to `memory` bytes are kept, the rest is
-    spilled. Optional words of a row: proof of its key, number, flags, weight.
+    A row has `n_labels` labels: 1, 2, or 0 for items with weights only. Up to `memory` bytes are not spilled.
+    Optional words of a row are: proof of its key, number, flags, weight.
     """
 
     def __init__(
@@ -302,7 +303,7 @@ class ItemShards:
         numbers: NDArray[np.int64],
         columns: pa.Table | None = None,
     ) -> None:
-        """Add a block of rows: item keys, sides, weights, numbers and payload columns."""
+        """Add a block of rows: item keys, labels by side, weights, row numbers and payload columns."""
         n, names = keys.first.size, self._spool.dtype.names or ()
         given: dict[str, Any] = {
             "key": keys.first, "second": keys.second, "number": numbers, "weight": weight,
@@ -330,7 +331,7 @@ class ItemShards:
             self._spool.put(index, pages, bounds)
 
     def sizes(self) -> NDArray[np.int64]:
-        """Return the number of rows per shard."""
+        """Return the number of rows in each shard."""
         return self._spool.sizes()
 
     def columns(self, shard: int) -> pa.Table:
@@ -338,7 +339,7 @@ class ItemShards:
         return self._columns.read(shard)
 
     def read(self, shard: int, bits: int, *, ordered: bool) -> ShardRows:
-        """Return the rows of a shard, in 2**bits parts; `ordered` if columns are carried with them."""
+        """Return the rows of a shard in 2**bits parts, with their positions in block order if `ordered`."""
         rows = self._spool.read(shard)
         fields: Mapping[str, Any] = rows.dtype.fields or {}
         words = rows.view(np.int64).reshape(rows.size, len(fields))
@@ -355,12 +356,12 @@ class ItemShards:
 
 
 def rows_of(chosen: NDArray[np.int64] | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the row of each choice, -1 staying -1; None means all."""
+    """Return rows[chosen], -1 for -1; None means all."""
     return rows if chosen is None else np.where(chosen < 0, -1, np.append(rows, -1)[chosen])
 
 
 def _words(column: np.ndarray) -> NDArray[np.int64]:
-    """Return a column of any type as words, so that one kernel is compiled per number of columns."""
+    """Return a column of any type as 64-bit words, so that only one kernel is compiled per number of columns."""
     return read_only(np.ascontiguousarray(column).view(np.int64))
 
 
@@ -376,7 +377,7 @@ def _flags(sides: tuple[Side, ...], n_rows: int) -> NDArray[np.int64]:
 def sides_of(
     shard: ShardRows, names: tuple[str, ...], policies: Policies, reports: Sequence[Report]
 ) -> list[Side]:
-    """Return the sides of a shard's rows (one, or two that correspond), and the callback for the faults of each."""
+    """Return the sides of a shard's rows: one, or two that correspond; `reports` are callbacks for faults by side."""
     found, rows = [], shard.columns
     for k, (name, column, report) in enumerate(zip(names, ("label", "other"), reports, strict=False)):
         flags = rows.get("flags")
@@ -395,9 +396,10 @@ def _flagged(flags: NDArray[np.int64] | None, flag: int) -> Mask | None:
 
 
 def without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool) -> NDArray[np.int64]:
-    """Return the rows of a block without repeats of an earlier row: each item is one row.
+    """Return the rows of a block without those that repeat an earlier row.
 
-    Of rows that put an item into another cluster, or give it another weight, the first stays for the join to detect.
+    If rows put an item into several clusters, or give it several weights, the first row of each is kept, so that the
+    join detects the fault.
     """
     found = number(keys.first, alone)
     first = found.firsts[found.codes]
@@ -422,13 +424,13 @@ def without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool) -> NDArray
 
 
 def _without_arbitrary(side: Side) -> NDArray[Any]:
-    """Return the keys of labels, with the arbitrary keys of nulls made equal."""
+    """Return label keys in which the arbitrary keys of nulls are replaced by equal ones."""
     masks = [mask for mask in (side.absent, side.alone) if mask is not None]
     return np.where(np.logical_or.reduce(masks), 0, side.labels) if masks else side.labels
 
 
 class AlignedBlock(NamedTuple):
-    """Aligned rows; see `Alignment`. Blocks of one evaluation can be sorted by `index`.
+    """A block of aligned rows; see `Alignment`. The blocks of an evaluation can be sorted by `index`.
 
     `columns` are those to slice by, or to write with the scores of the rows.
     """
@@ -442,7 +444,7 @@ class AlignedBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class Choice:
-    """The parameters of one attempt: the hash function, and where special keys begin."""
+    """Parameters of one attempt at alignment: the seed of the hash function, and where special keys begin."""
 
     seed: int
     start: int

@@ -1,4 +1,4 @@
-"""Rows of two clusterings in memory, aligned by item: sides, weights, policies and coverage."""
+"""In-memory alignment of the rows of two clusterings by item: sides, weights, policies and coverage."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ from fastbcubed.inputs.spellings import SEPARATOR, way_alike
 from fastbcubed.runtime.key_partitions import match
 from fastbcubed.runtime.threads import Pool
 
-#: Ids of each side examined for ways in which they would match.
+#: Number of ids of each side that are examined for conversions by which they would match.
 LOOKED_AT = 1 << 18
-#: Advice if none of these is the cause.
+#: Advice if no such conversion is found.
 WRITTEN_ALIKE = "Check that both item columns write the same ids in the same way."
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """The two sides, row by row, after policies."""
+    """The two sides row by row, after policies are applied."""
 
     truth: Clustering
     prediction: Clustering
-    #: keys equal for equal clusters; int64, or int32 if `narrow`; shape (n_rows,), as for all arrays here
+    #: keys, equal for equal clusters; int64, or int32 if `narrow`; shape (n_rows,), like all arrays here
     true_keys: NDArray[Any]
     pred_keys: NDArray[Any]
     absent_true: int | None  #: the key of items that the side lacks; None if no item is missing
     absent_pred: int | None
-    true_rows: Rows | None  #: row of the clustering, -1 if it lacks the item; None if rows are unchanged
+    true_rows: Rows | None  #: row in the clustering, -1 if it lacks the item; None if rows are unchanged
     pred_rows: Rows | None
     weight: NDArray[np.float64] | None
     coverage: Coverage
@@ -77,10 +77,10 @@ def align(
     outer: bool = False,
     narrow: bool = False,
 ) -> Alignment:
-    """Align two clusterings by item id or position; raise for anything the policies do not allow.
+    """Align two clusterings by item id or by position; raise an error for anything that the policies forbid.
 
-    Weights of items may come from a separate table. If `outer`, they apply to the mean only, so zeros are allowed. Keys
-    of labels matched by position may be `narrow`.
+    Weights of items may come from a separate table. If `outer`, weights apply to the mean only, so zeros are allowed.
+    Keys of labels matched by position may be `narrow`, i.e. int32.
     """
     if truth.items is not None:
         prediction = in_one_order(truth, prediction)
@@ -109,15 +109,15 @@ def matched(
     checked: CheckedWeights | None = None,
     narrow: bool = False,
 ) -> Combination:
-    """Match the rows of two clusterings; raise as the policies require. Parameters are those of `align`.
+    """Match the rows of two clusterings; parameters are those of `align`.
 
-    `join` matches item keys; weights already `checked` with another run are not checked again.
+    `join` matches item keys; weights in `checked` were checked with another run, and are not checked again.
     """
     if policies.noise is not None:
         require_known_type(policies, truth.labels, prediction.labels)
     pair = truth, prediction
     nulls = [side.labels.null_rows for side in pair]
-    narrow = narrow and policies.noise is None  # if every key of rows that correspond stands for a label
+    narrow = narrow and policies.noise is None  # singletons of the noise label need further keys
     narrow = narrow and all(side.items is None for side in pair) and all(mask is None for mask in nulls)
     true_side, pred_side = (
         Side.of(side, policies.of_side(k), side.labels.keys(pool, narrow=narrow), mask)
@@ -137,14 +137,14 @@ def matched(
 
 
 def found_nothing(prediction: Clustering, policies: Policies) -> bool:
-    """Return whether the prediction is of no link at all, so that every item of the truth is alone in it."""
+    """Return whether the prediction has no links at all, so that every item of the truth is a singleton."""
     return prediction.omits_singletons and policies.truth == "singleton" and not len(prediction)
 
 
 def _items(
     truth: Clustering, prediction: Clustering, pool: Pool
 ) -> Callable[[], tuple[NDArray[np.int64], NDArray[np.int64]]] | None:
-    """Return the key maker for both sides' items; None if rows match by position."""
+    """Return a function that makes the keys of both sides' items; None if rows match by position."""
     true_items, pred_items = truth.items, prediction.items
     if true_items is None:
         if len(truth) != len(prediction):
@@ -162,7 +162,7 @@ def _items(
 
 
 class Facts(NamedTuple):
-    """The facts about a side for messages: name, rows, rows without a label, and items, or the first ones."""
+    """Facts about a side for messages: name, number of rows, number without a label, and all or some item ids."""
 
     name: str
     n_rows: int
@@ -172,13 +172,13 @@ class Facts(NamedTuple):
 
     @classmethod
     def of(cls, side: Side, items: Column | None) -> Facts:
-        """Return the facts of a whole side, with its item ids."""
+        """Return the facts about a whole side, with its item ids."""
         n_absent = 0 if side.absent is None else side.n_null
         return cls(side.name, len(side), n_absent, items, len(side))
 
 
 def first_items(items: Column | None, n_rows: int) -> list[Any]:
-    """Return the first few items of `n_rows` rows, which may repeat items."""
+    """Return the first few distinct items of `n_rows` rows."""
     if items is None:
         return list(range(min(3, n_rows)))
     _, firsts = np.unique(items.keys(), return_index=True)
@@ -186,7 +186,7 @@ def first_items(items: Column | None, n_rows: int) -> list[Any]:
 
 
 def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
-    """Raise if the two sides have no item in common."""
+    """Raise AlignmentError if the two sides have no item in common."""
     for side in (truth, prediction):
         if not side.n_rows:
             raise EmptyInputError(f"there are no rows in {side.name}")
@@ -201,7 +201,7 @@ def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
             f"first, {coverage.n_prediction_only} only in the second"
         )
         absent = [f"{side.n_absent} of {side.name}" for side in (truth, prediction) if side.n_absent]
-        if absent:  # examples may be of these
+        if absent:  # the examples may be items without a label
             raise EmptyInputError(
                 f"{fault}. Items whose cluster is null were left out, {' and '.join(absent)}: fill in their "
                 "clusters, or check that the remaining ids are written alike on both sides"
@@ -212,7 +212,7 @@ def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
 
 
 def _matching_hint(a: Column | None, b: Column | None) -> str:
-    """Return how unmatched text ids would match, judged by the first of each side; empty if they would not."""
+    """Return by which conversion unmatched string ids would match, judged by the first ones; empty if by none."""
     if a is None or b is None or a.kinds != b.kinds or "string" not in a.kinds:
         return ""
     texts = []
@@ -229,11 +229,11 @@ def _matching_hint(a: Column | None, b: Column | None) -> str:
 
 
 def is_used(start: int, keys: NDArray[np.int64], n_rows: int) -> bool:
-    """Return whether any key of a run from `start`, or the one before it, is in use."""
+    """Return whether a key in start - 1 .. start + n_rows is in use."""
     return bool(kernels.sums.find_run(keys, start - 1, n_rows + 1))
 
 
-#: Types that hold ids of different width, by kind; the first that fits is used.
+#: Types that ids of different width are converted to, by kind; the first that fits is used.
 WIDEST = {
     "integer": (pa.int64(), pa.uint64(), pa.large_string()),
     "string": (pa.large_string(),),
@@ -242,7 +242,7 @@ WIDEST = {
 
 
 def take_or_null(column: Column, rows: Rows) -> pa.Array:
-    """Return the values of some rows, null for row -1."""
+    """Return the values of the given rows, null for row -1."""
     missing = rows < 0
     if not missing.any():
         return column.take(rows)
@@ -252,12 +252,12 @@ def take_or_null(column: Column, rows: Rows) -> pa.Array:
 
 
 def rows_or_null(table: pa.Table, rows: Rows | None) -> pa.Table:
-    """Return some rows of a table, nulls for row -1; all rows if `rows` is None."""
+    """Return the given rows of a table, nulls for row -1; all rows if `rows` is None."""
     return table if rows is None else table.take(from_numpy(rows, rows < 0))
 
 
 def either_id(a: Column, a_rows: Rows, b: Column, b_rows: Rows) -> pa.Array:
-    """Take from `a` if it has the row, else from `b`; the types may differ in width."""
+    """Return the id from `a` if it has the row, otherwise from `b`; the types may differ in width."""
     lacking = a_rows < 0
     if not lacking.any():
         return a.take(a_rows)
@@ -269,7 +269,7 @@ def either_id(a: Column, a_rows: Rows, b: Column, b_rows: Rows) -> pa.Array:
 
 
 def in_common(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Convert two arrays of ids to a common type; composite ids part by part, named as in `a`."""
+    """Return two arrays of ids in a common type; composite ids are converted part by part, and named as in `a`."""
     if pa.types.is_struct(a.type):
         parts = [in_common(x, y) for x, y in zip(a.flatten(), b.flatten(), strict=True)]
         names = [field.name for field in a.type.fields]
@@ -290,9 +290,9 @@ def in_common(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
 def rows_of_attributes(
     items: Rows, given: Rows, first_of: Callable[[Rows], list[Any]], pool: Pool, report: Report = enforce
 ) -> Rows:
-    """Return the row of the attributes for each item, -1 if there is none; both given by item key.
+    """Return the row of the attributes of each item, -1 if there is none; both are given by item key.
 
-    `first_of` names rows of the attributes.
+    `first_of` returns the names of rows of the attributes, for messages.
     """
     matches = match(items, given, pool)
     if matches.pred_repeats:

@@ -1,4 +1,4 @@
-"""A side of an alignment and the weights of its rows: labels, nulls, repeats, own and joined weights."""
+"""A side of an alignment, and the weights of its rows: labels, nulls, repeated rows, own and joined weights."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ Rows = NDArray[np.int64]
 
 
 class Ids(Protocol):
-    """Item ids, some of which a message names."""
+    """Item ids, a few of which are named in messages."""
 
     def first_of(self, rows: Rows) -> list[Any]:
-        """Return the names of the first few of these rows."""
+        """Return the ids of the first few of these rows."""
 
 
 @dataclass(eq=False)
 class Side:
-    """A clustering, or a block of one, during alignment: keys of its labels, and masks of special rows."""
+    """A clustering, or a block of it, during alignment: keys of its labels, and masks of special rows."""
 
     name: str  #: the clustering's name in messages
-    #: keys, int64 or int32, equal for equal clusters; shape (n_rows,), as for all arrays here
+    #: keys, int64 or int32, equal for equal clusters; shape (n_rows,), like all arrays here
     labels: NDArray[Any]
     policies: Policies
     absent: Mask | None = None  #: rows treated as if the side lacked the item
@@ -56,9 +56,9 @@ class Side:
     n_null: int = 0
     n_noise: int = 0
     first_row: int = 0  #: the number of a block's first row
-    report: Report = enforce  #: callback for faults of the rows
-    n_duplicates: int = 0  #: rows dropped as repeats of an earlier one
-    hint: str = ""  #: what to do if an item has several rows
+    report: Report = enforce  #: callback for faults in the rows
+    n_duplicates: int = 0  #: number of rows dropped because they repeat an earlier row
+    hint: str = ""  #: advice if an item has several rows
 
     @classmethod
     def of(
@@ -71,7 +71,7 @@ class Side:
         first_row: int = 0,
         report: Report = enforce,
     ) -> Side:
-        """Make a side of a clustering with these label keys and nulls, which are a fault if the policy says so."""
+        """Return the side of a clustering, given its label keys and its nulls, which the policy may forbid."""
         n_null = 0 if nulls is None else int(nulls.sum())
         absent = alone = None
         if nulls is not None and n_null:
@@ -105,7 +105,7 @@ class Side:
         return int(self.labels.size)
 
     def take(self, rows: Rows) -> Side:
-        """Choose rows, and count the others as repeated; item ids are dropped."""
+        """Return some of the rows, and count the others as repeated; item ids are dropped."""
 
         def some(values: NDArray[Any] | None) -> NDArray[Any] | None:
             return None if values is None else values[rows]
@@ -118,7 +118,7 @@ class Side:
     def aligned(
         self, rows: Rows | None, pool: Pool, brought: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
-        """Return keys, lacking and alone by aligned row; keys may already be in this order."""
+        """Return keys and masks of lacking rows and of singletons by aligned row; `brought` keys are in this order."""
         if rows is None:
             return self.labels, self.absent, self.alone
         missing = rows < 0
@@ -130,11 +130,11 @@ class Side:
         return keys, lacks, alone
 
     def take_items(self, rows: Rows) -> list[Any]:
-        """Return the ids of the first few of these rows, for a message."""
+        """Return the ids of the first few of these rows, for messages."""
         return (rows[:4] + self.first_row).tolist() if self.items is None else self.items.first_of(rows)
 
     def without_repeats(self, keys: NDArray[np.int64]) -> Rows:
-        """Return the rows left after dropping repeats of earlier rows; report those that may not be dropped."""
+        """Return the rows that do not repeat an earlier row; report repeated rows that may not be dropped."""
         order = np.argsort(keys, kind="stable")
         again = np.flatnonzero(keys[order][1:] == keys[order][:-1]) + 1
         begins = np.ones(keys.size, np.bool_)
@@ -143,7 +143,7 @@ class Side:
         rows, firsts = order[again], first[again]
         differ = self.labels[rows] != self.labels[firsts]
         for mask in (self.absent, self.alone):
-            if mask is not None:  # keys of nulls are arbitrary
+            if mask is not None:  # the keys of nulls are arbitrary, and not compared
                 differ = np.where(mask[rows] & mask[firsts], False, differ | (mask[rows] != mask[firsts]))
         self._report_repeats(rows, firsts, differ)
         self.n_duplicates = int(rows.size)
@@ -152,7 +152,7 @@ class Side:
         return np.flatnonzero(keep)
 
     def _report_repeats(self, rows: Rows, firsts: Rows, differ: Mask) -> None:
-        """Report rows that repeat an item of these first rows, or put it into another cluster."""
+        """Report `rows` that repeat the items of `firsts`, or put them into another cluster."""
         n_rows, weight = len(self), self.weight
 
         def named(firsts: Rows) -> list[Any]:
@@ -169,7 +169,7 @@ class Side:
 
 
 def require_known_type(policies: Policies, *columns: Column) -> None:
-    """Raise if the noise label has a type that neither side can hold, or not the side that it is named for."""
+    """Raise IdTypeError if the type of the noise label occurs on neither side, or not on the side it is given for."""
     noise, faults = policies.noise, []
     if isinstance(noise, Mapping):
         for k, labels in enumerate(columns):
@@ -186,7 +186,7 @@ def require_known_type(policies: Policies, *columns: Column) -> None:
 
 
 def _rows_of_noise(labels: Column, noise: Any) -> Rows:
-    """Return the rows with the noise label; a label of another type occurs only on the other side."""
+    """Return the rows with the noise label; none if its type does not occur on this side."""
     try:
         return labels.find(noise)
     except IdTypeError:
@@ -194,32 +194,32 @@ def _rows_of_noise(labels: Column, noise: Any) -> Rows:
 
 
 def either(a: Mask | None, b: Mask | None) -> Mask | None:
-    """Return the rows in `a` or in `b`; None is an empty mask."""
+    """Return the union of two masks; None is an empty mask."""
     if a is None or b is None:
         return b if a is None else a
     return a | b
 
 
 def only(a: Mask | None, b: Mask | None) -> Mask | None:
-    """Return the rows in `a` and not in `b`."""
+    """Return the mask of rows in `a` but not in `b`; None is an empty mask."""
     return a if a is None or b is None else a & ~b
 
 
 WeightTable = tuple[Column, NDArray[np.float64]]
 #: The truth's and the prediction's row of each aligned row, -1 for none; None if rows are unchanged.
 Matched = tuple[Rows | None, Rows | None]
-#: The weight of each aligned row, NaN if unknown, and the total; NaN unless every row surely has a weight.
+#: The weight of each aligned row, NaN if unknown; and the total, NaN unless every row is known to have a weight.
 Weights = tuple[NDArray[np.float64] | None, float]
 
 
 class CheckedWeights:
-    """Checked weights and their sums; those of a truth are shared by all runs."""
+    """Weights that have been checked, and their sums, so that runs with one truth check its weights once."""
 
     def __init__(self) -> None:
         self._known: list[tuple[NDArray[np.float64], float]] = []
 
     def total(self, weight: NDArray[np.float64], name: str, outer: bool, pool: Pool) -> float:
-        """Return the sum of weights, which are checked when first seen."""
+        """Return the sum of weights, checking them when they are first seen."""
         for known, total in self._known:
             if known is weight:
                 return total
@@ -237,9 +237,9 @@ def row_weights(
     pool: Pool,
     checked: CheckedWeights | None = None,
 ) -> Weights:
-    """Check weights (a table's replace the clusterings' own) and join them; zeros pass if `outer`.
+    """Check weights and join them by aligned row; the weights of a table replace those of the clusterings.
 
-    Those in `checked` are not checked again.
+    Zeros are allowed if `outer`. Weights in `checked` are not checked again.
     """
     if table is None and all(side.weight is None for side in sides):
         return None, math.nan
@@ -249,7 +249,7 @@ def row_weights(
         return join_weights([_look_up(side, *table, pool) for side in sides], matched), math.nan
     as_they_are = all(rows is None for rows in matched)
     given = [(side.weight, side.name) for side in sides if side.weight is not None]
-    if len(given) == 2 and given[0][0] is given[1][0]:  # one column of a common table
+    if len(given) == 2 and given[0][0] is given[1][0]:  # both are the same column of a common table
         del given[1]
     totals = [checked.total(*each, outer, pool) for each in given]
     weight = join_weights([side.weight for side in sides], matched)
@@ -257,14 +257,14 @@ def row_weights(
 
 
 def own_weights(sides: Sequence[Side], matched: Matched) -> Weights:
-    """Join the checked weights of the sides."""
+    """Return the weight of each aligned row from the sides' checked weights; the total is unknown."""
     return join_weights([side.weight for side in sides], matched), math.nan
 
 
 def join_weights(
     weights: Sequence[NDArray[np.float64] | None], matched: Matched
 ) -> NDArray[np.float64] | None:
-    """Return the weight of each aligned row: the first known one among the sides' rows."""
+    """Return the weight of each aligned row: that of the truth's row if known, otherwise that of the prediction's."""
     result: NDArray[np.float64] | None = None
     for weight, rows in zip(weights, matched, strict=True):
         if weight is None:
@@ -294,13 +294,13 @@ def weights_by_key(
     pool: Pool,
     report: Report = enforce,
 ) -> NDArray[np.float64]:
-    """Return the weight of each item by key, NaN if it has none; `first_of` names rows of the table."""
+    """Return the weight of each item by key, NaN if it has none; `first_of` returns ids of the table for messages."""
     matches = match(own, given, pool)
     if matches.pred_repeats:
         named = first_of(repeated_rows(given))
         report(RepeatedTableRows("the weight table", matches.pred_repeats, given.size, named, "one weight"))
     found = matches.pred_of_true
-    if matches.true_repeats:  # repeated rows of an item also get its weight
+    if matches.true_repeats:  # repeated rows of an item get its weight as well
         order = np.argsort(own, kind="stable")
         begins = np.concatenate([[True], own[order][1:] != own[order][:-1]])
         found[order] = found[order][np.flatnonzero(begins)[np.cumsum(begins) - 1]]
@@ -308,7 +308,7 @@ def weights_by_key(
 
 
 def repeated_rows(keys: NDArray[np.int64]) -> Rows:
-    """Return the first row of each repeated key, in order."""
+    """Return the first row of each repeated key, ascending."""
     _, firsts, counts = np.unique(keys, return_index=True, return_counts=True)
     return np.sort(firsts[counts > 1])
 
@@ -322,7 +322,7 @@ def check_weights(
     first_row: int = 0,
     report: Report = enforce,
 ) -> float:
-    """Report invalid weights, the first belonging to row `first_row`, and return the sum of all."""
+    """Report invalid weights, and return the sum of all; `first_row` is the number of the first row."""
 
     def check(start: int, stop: int) -> tuple[int, float]:
         return kernels.sums.check_weights(weight, start, stop, outer)
@@ -343,7 +343,7 @@ def check_weights(
 def lacks_weight(
     weight: NDArray[np.float64], policies: Policies, lacks_true: Mask | None, lacks_pred: Mask | None
 ) -> Rows:
-    """Return the aligned rows that are scored or counted but have no weight."""
+    """Return the aligned rows that are scored or counted in a cluster but have no weight."""
     needed = np.isnan(weight)
     if not needed.any():
         return np.empty(0, np.int64)

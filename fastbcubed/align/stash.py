@@ -1,4 +1,4 @@
-"""Columns of rows that wait on disk, by shard, while the keys of these rows are worked on."""
+"""Columns of rows that are stored on disk by shard while the keys of these rows are processed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fastbcubed.errors import ColumnError
 from fastbcubed.inputs.arrays import combined, common_type, plain
 from fastbcubed.runtime.spill import Spill
 
-#: Pieces begin at multiples of this, the alignment Arrow prefers.
+#: Pieces begin at multiples of this number of bytes, the alignment that Arrow recommends.
 ALIGNED = 64
 
 
 class Stash:
-    """Batches of a table, each in pieces by shard."""
+    """Batches of a table, each divided into pieces by shard."""
 
     def __init__(self, spill: Spill) -> None:
         self._spill = spill
@@ -30,9 +30,9 @@ class Stash:
         return bool(self._batches)
 
     def put(self, index: Any, table: pa.Table, bounds: NDArray[np.int64] | None = None) -> None:
-        """Add a batch with rows sorted by shard, and the start of each shard in it.
+        """Add a batch whose rows are sorted by shard; `bounds` is where each shard begins.
 
-        Batches are read back in the order of their indexes, in whatever order they were added.
+        Batches are read back in the order of their indexes, even if they were added in another order.
         """
         bounds = np.array([0, table.num_rows]) if bounds is None else bounds
         whole = pa.RecordBatch.from_arrays(
@@ -55,11 +55,11 @@ class Stash:
             self._batches[index] = (at, starts, whole.schema)
 
     def read(self, shard: int) -> pa.Table:
-        """Concatenate the pieces of a shard, in the order of the batches."""
+        """Return the concatenated pieces of a shard, in the order of the batches."""
         return self._bring(sorted(self._batches), shard)
 
     def read_batch(self, k: int) -> pa.Table:
-        """Return a batch of one piece, by the rank of its index."""
+        """Return a batch that has a single piece, by the rank of its index."""
         return self._bring([sorted(self._batches)[k]], 0)
 
     def _bring(self, indexes: list[Any], shard: int) -> pa.Table:
@@ -85,7 +85,7 @@ class Stash:
 
 
 def _wider(a: pa.Schema, b: pa.Schema) -> pa.Schema:
-    """Return columns of types that hold the values of two batches of one table; raise ColumnError if none do."""
+    """Return the columns of types wide enough for two batches of one table; raise ColumnError if there are none."""
     if a == b:
         return a
     kinds = [

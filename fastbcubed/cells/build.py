@@ -1,4 +1,4 @@
-"""Cells built of rows in memory: counted in dense tables where keys are few, partitioned otherwise."""
+"""Cells built from rows in memory: counted in dense tables where keys are few, partitioned otherwise."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from fastbcubed.runtime.threads import Pool
 
 @dataclass(frozen=True, eq=False)
 class TrueRows:
-    """Rows by part, with the number of their true cluster within the part."""
+    """Rows grouped by part, and numbered by true cluster within each part."""
 
-    plan: Plan  #: without heavy clusters
-    places: NDArray[np.integer]  #: position of each row, ordered by part; shape (n_rows,)
-    codes: NDArray[np.integer]  #: of the row at each position; shape (n_rows,)
+    plan: Plan  #: must have no heavy clusters
+    places: NDArray[np.integer]  #: position of each row when sorted by part; shape (n_rows,)
+    codes: NDArray[np.integer]  #: true cluster of the row at each position; shape (n_rows,)
     #: the first row of each cluster of a part, then the other rows; shape (n_rows,)
     order: NDArray[np.integer]
-    weights: NDArray[np.float64] | None  #: likewise
+    weights: NDArray[np.float64] | None  #: weight of the row at each position; shape (n_rows,)
     bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
     n_clusters: NDArray[np.int64]  #: shape (n_parts,)
 
@@ -43,14 +43,14 @@ class TrueRows:
     def of(
         cls, plan: Plan, true_keys: NDArray[np.int64], weight: NDArray[np.float64] | None, pool: Pool
     ) -> TrueRows:
-        """Gather the rows of each part in row order, and number their true clusters."""
+        """Sort rows stably by part, and number their true clusters."""
         weights = None if weight is None else buffers.empty(plan.n_rows, np.float64)
         rows, places = place_keys(true_keys, plan.bits, pool, (weight, weights), of="rows")
         codes, order, n_clusters = _number(plan, rows.keys, rows.bounds, pool)
         return cls(plan, places, codes, order, weights, rows.bounds, n_clusters)
 
     def parts(self, pred_keys: NDArray[np.int64], pool: Pool) -> Parts:
-        """Build the cells of a prediction for these rows, part by part; see `partitioned.build_parts`."""
+        """Build the cells of these rows and a prediction, part by part; see `partitioned.build_parts`."""
         plan, weighted = self.plan, self.weights is not None
         preds: NDArray[np.int64] = buffers.empty(plan.n_rows, np.int64)
 
@@ -79,7 +79,7 @@ class TrueRows:
 def _number(
     plan: Plan, keys: NDArray[np.int64], bounds: NDArray[np.int64], pool: Pool
 ) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.int64]]:
-    """Return the code of each row within its part, the order of rows, and the number of codes in each part."""
+    """Return each row's code within its part, the order of rows, and the number of codes in each part."""
     codes, order = buffers.empty(plan.n_rows, plan.code), buffers.empty(plan.n_rows, plan.code)
     n_clusters, most = np.zeros(plan.n_parts, np.int64), int(np.diff(bounds).max())
 
@@ -108,9 +108,9 @@ def build_cells(
     plan: Plan | None = None,
     truth: TrueRows | None = None,
 ) -> Contingency:
-    """Build the cells of aligned rows as planned; the cell of each row is computed only on request.
+    """Build the cells of aligned rows by a plan; the cell of each row is computed only on request.
 
-    `truth` holds the rows in their parts already, if several predictions share them.
+    If several predictions share the rows, `truth` holds the rows already sorted by part.
     """
     keys, absent = (rows.true_keys, rows.pred_keys), (rows.absent_true, rows.absent_pred)
     how: dict[str, Any] = {"weighting": weighting, "outside": outside, "plan": plan, "truth": truth}
@@ -129,10 +129,10 @@ def cells_of_keys(
     plan: Plan | None = None,
     truth: TrueRows | None = None,
 ) -> Contingency:
-    """Build the cells of rows by the keys of their clusters; `absent` holds the keys for "not on this side", if any.
+    """Build the cells of rows from the keys of their clusters; `absent` are the keys for "not on this side", if any.
 
-    A given plan is followed unchanged; without one, rows are preaggregated if that pays. Keys are int64, or int32
-    without a plan.
+    A given plan is followed unchanged; without one, rows are preaggregated if that saves time. Keys are int64, or
+    int32 without a plan.
     """
     outer, filled = weighting == "outer", None
     pairs = PairTable.of(true_keys, pred_keys) if plan is None else None
@@ -193,8 +193,8 @@ def build(
     """Build the cells of rows planned by `plan_parts`; equal keys mean equal clusters.
 
     The plan's absent keys stand for "not on this side". With `outer`, margins are counts, so that weights affect the
-    mean only; with `outside`, prediction-only items are false positives for their mates. `truth` holds the rows in
-    their parts already, if several predictions share them.
+    mean only; with `outside`, prediction-only items are false positives for their mates. If several predictions share
+    the rows, `truth` holds the rows already sorted by part.
     """
     if truth is not None:
         parts = truth.parts(rows[0][1], pool)
@@ -214,7 +214,7 @@ def build(
         else None
     )
     change = 0.0
-    if plan.absent_pred.size:  # else there are no truth-only items
+    if plan.absent_pred.size:  # otherwise there are no truth-only items
         alone = IfAlone(outer=outer)
         alone.add(plan, parts, pool)
         change = alone.change()
@@ -227,9 +227,9 @@ def build(
 def locate(
     plan: Plan, rows: Sequence[partitioned.Piece], pool: Pool, *, first: bool = False
 ) -> NDArray[np.int64]:
-    """Return the cell of each row among `Built.cells`, or the first row of each; this repeats `build` with row numbers.
+    """Return the cell of each row among `Built.cells`, or the first row of each cell, by repeating `build`.
 
-    Parameters are those of `build`. Shape (n_rows,) or (n_cells,).
+    Parameters are those of `build`; row numbers take the place of weights. Shape (n_rows,), or (n_cells,) if `first`.
     """
     ends = np.cumsum([true.size for true, *_ in rows]).tolist()
     numbered = [

@@ -1,4 +1,4 @@
-"""Cells that come in parts: means of scores by cell, the way back from cells to rows, and blocks of rows."""
+"""Cells that are built in parts: mean scores by cell, the way back from cells to rows, and blocks of rows."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from fastbcubed.runtime.threads import Pool, blocks
 if TYPE_CHECKING:
     from fastbcubed.cells.partitioned import Built
 
-#: Minimal number of cells of a bucket.
+#: Minimum number of cells in a bucket.
 LEAST = 1 << 16
 
 
 class CellMeans:
-    """Collects the means of cells by number, in any order; `memory` bounds the queue and one bucket."""
+    """Collects mean scores of cells, added in any order, by cell number; `memory` bounds the queue and one bucket."""
 
     def __init__(self, names: Sequence[str], n_cells: int, memory: int, spill: Spill) -> None:
         self._kind = np.dtype([(name, "f8") for name in names])
@@ -55,9 +55,9 @@ class CellMeans:
         self._pages, self._n_batches = Pages(), 0
 
     def add(self, number: NDArray[np.int64], weight: np.ndarray, sums: Iterable[np.ndarray]) -> None:
-        """Add cells with these numbers; unscored cells have -1.
+        """Add cells with these numbers, -1 for unscored cells.
 
-        `weight` and, score by score, weight * score are records (mass, rest). Shapes: (n,) each.
+        `weight` and, for each score, the sum of weight * score are records (mass, rest). Shapes: (n,) each.
         """
         scored = np.flatnonzero(number >= 0)
         home = number[scored] // self._width
@@ -72,7 +72,7 @@ class CellMeans:
         self._n_batches += 1
 
     def finish(self) -> dict[str, NDArray[np.float64]]:
-        """Return the means by name, mapped from a file. Shapes: (n_cells,)."""
+        """Return the mean of each score by name, mapped from a file. Shapes: (n_cells,)."""
         packed = Packed(self._kind, self._directory)
         for shard in range(self._waiting.n_shards):
             first = shard * self._width
@@ -89,11 +89,11 @@ def _rounded(sums: np.ndarray, chosen: NDArray[np.int64]) -> NDArray[np.float64]
     return np.asarray(sums["mass"][chosen] + sums["rest"][chosen], np.float64)
 
 
-#: Rows whose scores are computed at once, few enough to stay in a core's cache.
+#: Number of rows whose scores are computed at once, small enough to stay in a core's cache.
 ROWS_AT_ONCE = 1 << 15
-#: Minimal number of cells whose rows are summed by one task.
+#: Minimum number of cells whose rows are summed by one task.
 CELLS_AT_ONCE = 1 << 16
-#: Sum over the rows of a cell, `mass + rest`.
+#: Sum over the rows of a cell, `mass + rest`, where `rest` is the rounding error.
 SUM = np.dtype([("mass", "f8"), ("rest", "f8")])
 
 
@@ -101,14 +101,14 @@ class WeighedItems(NamedTuple):
     """Items of consecutive rows of a shard; unscored items have weight zero. Shapes: (n_items,) each."""
 
     weight: NDArray[np.float64]
-    others: NDArray[np.float64]  #: weight of the others in its cell
-    #: of its cell
+    others: NDArray[np.float64]  #: weight of the other items in the item's cell
+    #: the item's false positives and negatives, which are those of its cell
     fp: NDArray[np.float64]
     fn: NDArray[np.float64]
 
 
 class ItemScores(Protocol):
-    """Scores of items that each leave out the item's own weight."""
+    """Scores for which each item leaves out its own weight."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -118,15 +118,15 @@ class ItemScores(Protocol):
         """Return the scores of items, each of shape (n_items,)."""
 
     def sums(self, items: WeighedItems, scores: Sequence[NDArray[np.float64]]) -> Mapping[str, float]:
-        """Return the terms of these items in sums over all items."""
+        """Return the contributions of these items to sums over all items, by name."""
 
 
 class OwnWeights:
-    """Sums of rows by their own weights over all shards of rows, and by cell if `means` are given."""
+    """Sums over rows, weighted by the rows' own weights, over all shards of rows; and by cell if `means` are given."""
 
     def __init__(self, scores: ItemScores, means: CellMeans | None) -> None:
         self._scores, self._means = scores, means
-        self.sums: list[Mapping[str, float]] = []  #: the terms of each block of rows in sums over items
+        self.sums: list[Mapping[str, float]] = []  #: contribution of each block of rows to sums over items
         self._together: list[float] = []
 
     @property
@@ -136,7 +136,7 @@ class OwnWeights:
 
     @property
     def pair_weight(self) -> float:
-        """The sum of the products of the weights of pairs of items of a cell."""
+        """The sum, over all pairs of items of one cell, of the product of their weights."""
         return math.fsum(self._together) / 2
 
     def add(
@@ -147,11 +147,11 @@ class OwnWeights:
         closed: np.ndarray | None,
         pool: Pool,
     ) -> np.ndarray:
-        """Add the rows of a shard, whose cells begin at `place` in `cells` and `closed`.
+        """Add the rows of a shard; `place` is the position of each row's cell in `cells` and `closed`.
 
-        Where `closed` is None, `cells` are closed already; the place of an unscored row is negative.
-        Returns the weights of the cells, records like SUM. Shapes: `place`, `weight` (n_rows,); `cells`, `closed`,
-        returns (n_cells,).
+        If `closed` is None, `cells` are closed already, and the place of an unscored row is negative. Returns the
+        weights of the cells, records like SUM. Shapes: `place`, `weight` (n_rows,); `cells`, `closed`, result
+        (n_cells,).
         """
         sums = _add_by_cell(place, weight, cells.size, pool)
         of_cells = (cells, None) if closed is None else (closed, closed["cell"])
@@ -179,7 +179,7 @@ class OwnWeights:
 
 
 def weigh_rows(table: Contingency, scores: ItemScores, pool: Pool) -> OwnWeights:
-    """Return the sums of a table's rows, weighted by the rows' own weights."""
+    """Return the sums over a table's rows, weighted by the rows' own weights."""
     rows = table.rows
     assert rows is not None
     own = OwnWeights(scores, None)
@@ -190,7 +190,7 @@ def weigh_rows(table: Contingency, scores: ItemScores, pool: Pool) -> OwnWeights
 def _add_by_cell(
     place: NDArray[np.int64], values: NDArray[np.float64], n_cells: int, pool: Pool
 ) -> np.ndarray:
-    """Sum values of rows by cell, in row order; every task scans all rows for those of its cells."""
+    """Sum values of rows by cell, in row order; every task reads all rows, and sums those of its range of cells."""
     sums = buffers.empty(n_cells, SUM)
     sums.view(np.float64)[:] = 0.0
     tasks = blocks(n_cells, max(CELLS_AT_ONCE, -(-n_cells // pool.threads)))
@@ -202,25 +202,25 @@ def _add_by_cell(
     return sums
 
 
-#: Data returned to a row for scores by row: the number of its cell (-1 if it is not scored), the cell's confusion
-#: matrix, and the sizes of its clusters as powers of two.
+#: Data passed back to a row for scores by row: the number of its cell (-1 if it is not scored), the cell's confusion
+#: matrix, and the powers of two that the sizes of its clusters reach.
 MATRIX_OF_ROW = np.dtype(
     [("cell", "i8"), ("weight", "f8"), ("fp", "f8"), ("fn", "f8"), ("tn", "f8"), ("n", "i8"),
      ("true_power", "i4"), ("pred_power", "i4")]
 )  # fmt: skip
-#: The same where an item leaves out its own weight: the weight of the others in its cell.
+#: MATRIX_OF_ROW and, for scores that leave out an item's own weight, the weight of the other items in its cell.
 MATRIX_OF_OTHERS = np.dtype([*MATRIX_OF_ROW.descr, ("others", "f8")])
 NO_WEIGHTS = np.empty(0)
-#: Data returned to the row shard of a cell; only its number where rows need no more.
+#: Data of a closed cell passed back to the shard of its rows; only the cell number if rows need no more.
 CLOSED = np.dtype([("cell", "i8"), ("fp", "f8"), ("pred_power", "i8")])
 
 
 class WayBack:
     """Maps the rows of each block to their cells, and sums their scores by their own weights.
 
-    `rows` are already built into cells, and still exist; `cells` are about to be closed. `told` is "matrix" if rows
-    need all of MATRIX_OF_ROW, "cell" for the cell only, None for nothing; `weighed` asks for their sums by their own
-    weights.
+    `rows` are already built into cells and still stored; `cells` are about to be closed. `told` is "matrix" if rows
+    need all fields of MATRIX_OF_ROW, "cell" if they need the cell only, or None. `weighed` states whether sums
+    weighted by the rows' own weights are needed.
     """
 
     def __init__(self, rows: RowShards, cells: CellShards, told: str | None, *, weighed: bool) -> None:
@@ -228,16 +228,16 @@ class WayBack:
         self._memory = rows.layout.cells_kept // 8
         self._whole = told == "matrix" or weighed
         self._number = np.dtype([("cell", rows.plan.code)])
-        #: type of the data taken from closed cells
+        #: type of the data passed back from closed cells
         self.closed_type = CLOSED if self._whole else self._number
         self._closed = Spool(self.closed_type, len(cells.cells.indexes), rows.spill, self._memory)
         self._pages = Pages()
 
     def take(self, shard: int, closed: np.ndarray, places: NDArray[np.int64], pool: Pool) -> None:
-        """Take the cells closed by a shard of predicted clusters.
+        """Store the data of the cells closed by a shard of predicted clusters.
 
-        The number of an unscored `closed` cell is -1; `places` is the position among them of each cell that arrived.
-        Shapes: `closed`, `places` (n_arrived,).
+        The number of an unscored cell in `closed` is -1; `places` is the position in `closed` of each cell that
+        arrived. Shapes: `closed`, `places` (n_arrived,).
         """
         back = self._pages.empty(closed.size, self.closed_type)
         self._map(partial(kernels.cells.gather_records, closed, places, back), closed.size, pool)
@@ -250,19 +250,19 @@ class WayBack:
         tn: NDArray[np.float64] | None,
         pool: Pool,
     ) -> None:
-        """Pass their cells to all rows, shard by shard; `own`, if given, receives them with their weights.
+        """Pass the cells back to all rows, shard by shard; `own`, if given, sums over the rows.
 
-        `heavy_sizes` are the items of the heavy true clusters, whose codes come first; `tn` the true negatives of the
-        cells, if needed. Shapes: `heavy_sizes` (n_heavy,), `tn` (n_cells,).
+        `heavy_sizes` are the numbers of scored items of the heavy true clusters, whose codes come first; `tn` are the
+        true negatives of the cells, if needed. Shapes: `heavy_sizes` (n_heavy,), `tn` (n_cells,).
         """
         others = own is not None and bool(own.names)
         matrix = MATRIX_OF_OTHERS if others else MATRIX_OF_ROW
         told, kind = self._told, matrix if self._told == "matrix" else self._number
         self._found = Spool(kind, len(self._rows.rows.indexes), self._rows.spill, self._memory)
-        buffers.release()  # those of other sizes
+        buffers.release()  # frees buffers of other sizes
         batches = self._cells.cells.indexes
         todo = [shard for _, shard in batches]
-        k = -1  # not of `enumerate`, which would hold the rows until the next ones arrive
+        k = -1  # `enumerate` would keep the rows in memory until the next ones arrive
         for shard, raw in self._rows.rows.read_ahead(todo, pool, "back to rows"):
             k += 1
             assert shard == todo[k]
@@ -299,21 +299,18 @@ class WayBack:
         return self._found.n_shards
 
     def block(self, k: int, places: NDArray[np.int32]) -> np.ndarray:
-        """Return the cells of a block's rows.
-
-        Shapes: `places` (n_rows,).
-        """
+        """Return the data passed back to the rows of a block, whose positions in their shard are `places` (n_rows,)."""
         return self._found.read(k)[places]
 
     def _locate(self, raw: np.ndarray, pool: Pool) -> NDArray[np.int64]:
-        """Return the position of each row's cell in the batch that left its shard."""
+        """Return the position of each row's cell in the batch of cells that left the shard of its rows."""
         numbered = self._rows.plan.records["numbered row"]
         plan, rows, bounds = self._rows.in_parts(raw, np.arange(raw.size), numbered, pool)
         return partitioned.locate_rows(plan, rows, bounds, pool, skip=MAX_BITS, bits=self._rows.layout.bits)
 
 
 def _scored_sizes(cells: np.ndarray, closed: np.ndarray) -> tuple[int, NDArray[np.int64]]:
-    """Return the first true cluster of a shard that owns all its items, and the scored items of each from there on."""
+    """Return the first true cluster of a shard with whole true clusters, and the number of scored items of each."""
     true = cells["true"]
     first = int(true.min())
     sizes = np.zeros(int(true.max()) - first + 1, np.int64)
@@ -326,34 +323,35 @@ def _bounds(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class Question(NamedTuple):
-    """The sums requested of the cells."""
+    """What an evaluation needs from the cells."""
 
     weighting: str  #: how weights count
     #: whether prediction-only items are false positives for the items they are clustered with
     outside: bool
     keep: bool  #: whether to keep the cells
-    named: bool  #: whether to keep the keys of the clusters, too
-    rows: str | None = None  #: data needed by row: "cell", or "matrix" for its confusion matrix, too
-    negatives: bool = False  #: whether these matrices need their true negatives
-    #: scores that need items with their own weights; may be empty if only pairs are needed
+    named: bool  #: whether to keep the keys of the clusters as well
+    rows: str | None = None  #: data needed by row: "cell", or "matrix" for the confusion matrix as well
+    negatives: bool = False  #: whether these matrices need true negatives
+    #: scores that need the own weight of each item; may be empty if only pairs are needed
     own: ItemScores | None = None
-    narrows: bool = False  #: whether the cells are left out if the disk has no room to keep them
+    narrows: bool = False  #: whether cells may be dropped if the disk has no room for them
 
     @property
     def asks_rows(self) -> bool:
-        """Whether rows are needed again once their cells are closed."""
+        """Whether the rows are needed again after their cells are closed."""
         return self.rows is not None or self.own is not None
 
     @property
     def asks_each_row(self) -> bool:
-        """Whether each row is then needed by itself, so that one cannot stand for several."""
+        """Whether each row is then needed individually, so that one row may not stand for several."""
         return self.own is not None and bool(self.own.names)
 
 
 class ClusterKeys(NamedTuple):
-    """The mixed key of each cluster by code, mapped from files; the first clusters of a side have cells in any part.
+    """The mixed key of each cluster by code, mapped from files.
 
-    `parts` is the start of each part of the cells that has all cells of its other predicted clusters.
+    The first `n_heavy` true and `n_spread` predicted clusters have cells in any part. `parts` is the start of each
+    part of the cells, which has all cells of its other predicted clusters.
     """
 
     true: NDArray[np.int64]
@@ -365,10 +363,10 @@ class ClusterKeys(NamedTuple):
 
 @dataclass(frozen=True)
 class NoCells:
-    """Stand-in for the cells of an evaluation that did not keep them."""
+    """A substitute for the cells of an evaluation that did not keep them."""
 
-    n_items: int  #: scored items
-    #: as those of a contingency
+    n_items: int  #: number of scored items
+    #: attributes with the meaning they have in `Contingency`
     weighted: bool
     weighting: str
     outside: bool
@@ -385,7 +383,7 @@ class NoCells:
 
 
 class CellParts:
-    """The cells of sharded rows: part by part, then the totals of all parts."""
+    """The cells of sharded rows, yielded shard by shard; afterwards, attributes hold the totals."""
 
     def __init__(self, shards: RowShards, question: Question, pool: Pool) -> None:
         self._shards, self._question, self._pool = shards, question, pool
@@ -394,12 +392,12 @@ class CellParts:
         self.whole: Contingency | None = None
         self.keys: ClusterKeys | None = None
         self.rows: WayBack | None = None
-        self.of_items: list[Mapping[str, float]] = []  #: sums of blocks of items by their own weights
+        self.of_items: list[Mapping[str, float]] = []  #: sums over blocks of items, by their own weights
         self.recall_if_alone = 0.0
-        self.without_room = 0  #: bytes of cells that were to be kept, and for which the disk had no room
+        self.without_room = 0  #: size in bytes of the cells that were dropped because the disk had no room
 
     def __iter__(self) -> Iterator[Contingency]:
-        """Yield the scored cells of each shard that has any; their margins cover all shards."""
+        """Yield the scored cells of each shard that has any; margins include the items of all shards."""
         shards, question, pool = self._shards, self._question, self._pool
         outer, asked = question.weighting == "outer", question.asks_rows
         kept = _Kept(shards, question) if question.keep else None
@@ -434,7 +432,7 @@ class CellParts:
             self._go_back(back, cells.heavy_sizes)
 
     def _has_room(self, kept: _Kept, n_cells: int) -> bool:
-        """Return whether the disk has room to keep this many cells; raise if they have to be kept."""
+        """Return whether the disk has room for this many cells; raise SpillError if not, unless they may be dropped."""
         needed, spill = n_cells * kept.cell_bytes, self._shards.spill
         if spill.has_room(needed):
             return True
@@ -463,7 +461,7 @@ class CellParts:
             whole.known_scores = {} if means is None else means.finish()
 
     def _table(self, apart: SetAside, n_true: int, n_pred: int) -> Contingency | None:
-        """Return the cells of a shard, and count them; None if none is scored."""
+        """Return the scored cells of a shard, and add them to the totals; None if there are none."""
         if not apart.cells.size:
             return None
         table = Contingency(
@@ -488,7 +486,7 @@ def _closed(
     first: int,
     heavy: HeavySums,
 ) -> np.ndarray:
-    """Return the fields of a shard's closed cells that go back to the rows; scored cells have numbers."""
+    """Return the data of a shard's closed cells that is passed back to rows; unscored cells have the number -1."""
     closed = np.empty(built.cells.size, kind)
     closed["cell"] = -1
     scored = slice(None) if apart.kept is None else apart.kept
@@ -516,14 +514,14 @@ def _true_negatives(contingency: Contingency, shards: RowShards) -> NDArray[np.f
     return packed.finish()
 
 
-#: Bytes of a cell that is kept, with the keys of its clusters if it is the only one of these.
+#: Bytes of a kept cell, including the keys of its clusters, assuming that it is their only cell.
 KEPT_BYTES = 52
-#: Bytes of a row whose cell is passed back, besides its columns.
+#: Bytes of a row to which its cell is passed back, not counting its columns.
 BACK_BYTES = MATRIX_OF_ROW.itemsize + CLOSED.itemsize + 12
 
 
 class _Kept:
-    """The cells of all shards in order, in files that a contingency can map."""
+    """The cells of all shards in order, written to files that a contingency can map."""
 
     def __init__(self, shards: RowShards, question: Question) -> None:
         directory, records = shards.spill.directory, shards.plan.records
@@ -539,11 +537,11 @@ class _Kept:
             self.keys["pred"].append(mixed_keys(shards.spread.keys))
         self._weighted = shards.weighted
         self._question = question
-        #: bytes of a cell that is the only one of its clusters, besides the key of the true one
+        #: bytes of a cell that is the only one of its clusters, not counting the key of its true cluster
         self.cell_bytes = records["final"].itemsize + np.dtype(shards.plan.code).itemsize + 8 * bool(sides)
 
     def add(self, apart: SetAside, built: Built) -> None:
-        """Add the cells of a shard, whose codes of predicted clusters begin at 0."""
+        """Add the cells of a shard, in which the codes of predicted clusters begin at 0."""
         n_pred, keys, codes = int(built.pred_base[-1]), built.keys, None
         if built.heavy is not None and keys is not None:
             codes, keys = pred_codes(built.heavy, self._n_pred), keys[built.heavy < 0]
@@ -563,7 +561,7 @@ class _Kept:
             self.keys["pred"].append(keys)
 
     def finish(self, n_true: int) -> Contingency:
-        """Return the contingency."""
+        """Return the contingency of all cells added."""
         pred = self._pred.finish()
         one_sided = {
             side: OneSided(*(np.concatenate(column) for column in zip(*found, strict=True)))
@@ -588,12 +586,12 @@ class _Kept:
         return ClusterKeys(true, pred, self._n_heavy, self._n_spread, np.concatenate(self._bounds))
 
 
-#: The columns of a stash in addition to those of the rows.
+#: Columns of a stored block in addition to those of the rows.
 PLACE, WEIGHT = "place of row", "weight of row"
 
 
 class RowCells(Contingency):
-    """The scored rows of a block, each with a copy of its cell, for scores and sums by row."""
+    """The scored rows of a block as a contingency with a copy of its cell for each row, for scores and sums by row."""
 
     def __init__(self, found: np.ndarray, weight: NDArray[np.float64] | None, **how: Any) -> None:
         scored = found["cell"] >= 0
@@ -615,7 +613,7 @@ class RowCells(Contingency):
 
 
 class RowBlock:
-    """A block of rows with their cells."""
+    """A block of rows, with the data of their cells."""
 
     def __init__(self, table: pa.Table, found: np.ndarray) -> None:
         self.found = found
@@ -624,15 +622,15 @@ class RowBlock:
 
 
 class RowBlocks:
-    """The blocks of rows of an evaluation, stored while their cells are built."""
+    """The blocks of rows of an evaluation, stored on disk while their cells are built."""
 
     def __init__(self, spill: Spill) -> None:
         self._stash = Stash(spill)
 
     def put(self, block: AlignedBlock, places: NDArray[np.int32]) -> None:
-        """Store a block whose rows have these positions in their shards."""
+        """Store a block, and the position of each of its rows in its shard."""
         place = from_numpy(places)
-        table = pa.table({PLACE: place})  # slices by size only take no columns
+        table = pa.table({PLACE: place})  # the only column if no others are asked for
         if block.columns is not None:
             table = block.columns.append_column(PLACE, place)
         if block.weight is not None:
@@ -640,7 +638,7 @@ class RowBlocks:
         self._stash.put(block.index, table)
 
     def with_cells(self, back: WayBack, pool: Pool) -> Iterator[RowBlock]:
-        """Yield the blocks in order, with the cells of their rows."""
+        """Yield the blocks in order, with the data of their rows' cells."""
 
         def read(k: int) -> RowBlock:
             table = self._stash.read_batch(k)

@@ -1,4 +1,4 @@
-"""Cells as records, and their construction from a cross tabulation."""
+"""Cells as records, their construction from a cross tabulation, and the contingency table made of them."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from fastbcubed.runtime.threads import Pool, blocks
 if TYPE_CHECKING:
     from fastbcubed.cells.partitioned import Built
 
-#: A cell: what its items share. Engines may give counts and codes 32 bits.
+#: A cell, except for its predicted cluster. Engines may use 32 bits for counts and codes.
 CELL = np.dtype([("fp", "f8"), ("weight", "f8"), ("fn", "f8"), ("true", "i8"), ("n", "i8")])
 
 SIDES = ("true", "pred")
-#: Counts are 64-bit integers; this limit leaves room for rounding in the check.
+#: Counts must fit 64-bit integers; this limit leaves room for rounding in the check.
 MOST_ITEMS = 2.0**63
-#: Weights below the first have a finite square; weights above the second might add up to infinity.
+#: Weights below the first bound have a finite square; weights above the second might sum to infinity.
 ROOT, LARGEST = 1e150, 1e290
 
 
 def side_of(side: object) -> str:
-    """Return the side, "true" or "pred"; "truth" and "prediction" are accepted, too."""
+    """Return "true" or "pred" for a name of a side; "truth" and "prediction" are accepted as well."""
     meant = {"true": "true", "truth": "true", "pred": "pred", "prediction": "pred"}
     if not isinstance(side, str) or side not in meant:
         raise SliceError(f'side must be "true" or "pred", not {quoted(side)}')
@@ -74,14 +74,14 @@ def as_counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-#: Columns of a table of cells: the clusters, and the number of items, as `Evaluation.cells` lists them.
+#: Columns of a table of cells, named as in `Evaluation.cells`: the clusters, and the number of items.
 CELL_COLUMNS = ("true_cluster", "pred_cluster", "n_items")
 
 
 def as_cells(given: Any) -> Contingency:
-    """Return a contingency given as a table: a matrix of counts, true clusters in rows; or one cell a row.
+    """Return the contingency given as such, as a matrix of counts, or as a table of cells.
 
-    A matrix is sparse or dense, or a frame of counts; a table of cells has the `CELL_COLUMNS`.
+    A matrix has true clusters in rows, and is dense, sparse, or a frame of counts; a table has the `CELL_COLUMNS`.
     """
     if isinstance(given, Contingency):
         return given
@@ -118,16 +118,16 @@ def as_masses(values: ArrayLike, name: str) -> NDArray[np.float64]:
     return found
 
 
-#: How far sums of squares may be from what is possible, relative to it, by rounding.
+#: Relative tolerance, for rounding, of the bounds on sums of squared weights.
 ROUNDING = 1e-9
 
 
 def require_squares(
     squares: NDArray[np.float64] | None, mass: NDArray[np.float64] | None, n: NDArray[np.int64]
 ) -> None:
-    """Raise WeightError for squared weights that are impossible or come without weights.
+    """Raise WeightError for sums of squared weights that are impossible or come without weights.
 
-    Squares of n positive weights add up to the square of their sum at most, and to that by n at least.
+    The squares of n positive weights sum to at most the square of their sum, and to at least that divided by n.
     """
     if squares is None:
         return
@@ -165,7 +165,10 @@ def tabulate(
     *,
     outer: bool,
 ) -> tuple[np.ndarray, NDArray[np.int64], tuple[int, int]]:
-    """Return cell records, codes of the predicted clusters, and the number of codes of each side."""
+    """Return the records of the cells, their predicted codes, and the number of codes of each side.
+
+    Repeated pairs of codes are summed, and cells without items dropped.
+    """
     if weight is not None:
         bad = ~((weight > 0) & (weight < np.inf)) & (n > 0) & ~((weight == 0) & outer)
         if bad.any():
@@ -203,14 +206,14 @@ def tabulate(
 def add_up(
     codes: NDArray[np.integer], size: int, values: NDArray[np.float64], factors: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Sum values * factors by code; the two arrays add up to a sum with twice the digits of a float."""
+    """Return the sums of values * factors by code, and their rounding errors. Shape (size,) each."""
     totals, errors = np.zeros(size), np.zeros(size)
     kernels.sums.add_by_code(codes, values, factors, None, totals, errors)
     return totals, errors
 
 
 def add_products(weight: NDArray[np.float64], values: NDArray[np.float64]) -> float:
-    """Return the sum of weight * value: plain sums within runs of fixed length, an exact sum over the runs."""
+    """Return the sum of weight * value: plain sums within runs of fixed length, and their exact sum."""
     products = np.empty(-(-weight.size // kernels.partition.RUN))
     kernels.partition.sum_products(weight, values, products)
     return math.fsum(products.tolist())
@@ -219,12 +222,12 @@ def add_products(weight: NDArray[np.float64], values: NDArray[np.float64]) -> fl
 class ScoredRows:
     """The items behind the cells: the cell and the weight of each row."""
 
-    #: the weight of the others in the cell of each, where known
+    #: the weight of the other items in each row's cell, if known
     others: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, cell: NDArray[np.int64], weight: NDArray[np.float64] | None) -> ScoredRows:
-        """Return rows whose cells are in memory."""
+        """Return rows whose cells are already computed."""
         return cls(lambda: cell, weight, cell.size)
 
     def __init__(
@@ -235,7 +238,7 @@ class ScoredRows:
         count: Callable[[], NDArray[np.int64]] | None = None,
         first: Callable[[], NDArray[np.int64]] | None = None,
     ) -> None:
-        """Take over rows; `count` returns the number of items of each where it is not one, `first` the `first_of`."""
+        """Store rows; `locate`, `count` and `first` compute `cell`, `n` (1 if None) and `first_of` when needed."""
         self._locate = locate
         self._weight = weight
         self.n_rows = n_rows
@@ -267,7 +270,7 @@ class ScoredRows:
         return np.ones(self.n_rows) if self._weight is None else self._weight
 
     def in_cells(self, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows in chosen cells, ascending, and the cell of each. Shape of `chosen`: (n_cells,)."""
+        """Return the rows in the chosen cells, ascending, and the cell of each. Shape of `chosen`: (n_cells,)."""
         parts = [np.zeros((2, 0), np.int64)]
         for first, cell in self.stretches():
             found = np.flatnonzero(chosen[cell] & (cell >= 0))
@@ -276,12 +279,12 @@ class ScoredRows:
         return rows, cells
 
     def stretches(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """Yield the cells of consecutive rows, and the first of these rows."""
+        """Yield the first row and the cells of consecutive blocks of rows."""
         for start, stop in blocks(self.n_rows):
             yield start, self.cell[start:stop]
 
     def weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the weights of some rows."""
+        """Return the weights of the given rows."""
         return self.weight[rows]
 
     @cached_property
@@ -291,7 +294,7 @@ class ScoredRows:
 
 
 class OneSided(NamedTuple):
-    """Items of one side only, by cluster of that side: code, items, weight (items if outer)."""
+    """Items that only one side has, by cluster of that side: code, number of items, weight (number if outer)."""
 
     codes: NDArray[np.integer]
     n: NDArray[np.integer]
@@ -299,7 +302,7 @@ class OneSided(NamedTuple):
 
 
 class SetAside(NamedTuple):
-    """Cells with items of both sides, and one-sided items by side."""
+    """Cells whose items are on both sides, and the items of each side that the other side lacks."""
 
     cells: np.ndarray  #: the two-sided cells
     pred: Callable[[], NDArray[np.integer]]  #: returns the codes of their predicted clusters
@@ -309,7 +312,7 @@ class SetAside(NamedTuple):
 
 
 def set_aside(built: Built, *, outer: bool) -> SetAside:
-    """Separate cells with items of one side only from the others."""
+    """Separate the cells whose items only one side has from the others."""
 
     def codes(kept: Any = slice(None)) -> NDArray[np.integer]:
         pred = buffers.empty(built.pred_in_part.size, built.pred_in_part.dtype)
@@ -340,19 +343,19 @@ def set_aside(built: Built, *, outer: bool) -> SetAside:
 
 Made = TypeVar("Made")
 
-#: Cells handled at once: the arrays of one block stay in a core's cache; fixed, so sums never change.
+#: Number of cells in a block, whose arrays stay in a core's cache; fixed, so that sums never change.
 CELL_BLOCK = 1 << 13
-#: Blocks of cells handled by one task of a pool.
+#: Number of blocks of cells per task of a pool.
 BLOCKS_AT_ONCE = 32
-#: Pairs of cells that are compared without an explicit limit.
+#: Default limit on the number of pairs of cells that are compared.
 MAX_PAIRS = 1e10
 
 
 class Contingency:
-    """The non-empty (true, predicted) pairs of clusters, with the counts that their items share.
+    """The cells of a contingency table: pairs of a true and a predicted cluster that share items, with their counts.
 
-    Made by `fastbcubed.contingency` or `Contingency.from_cells`. All arrays are by cell, shape (n_cells,), or by
-    cluster code; they are views and must not be written.
+    Created by `fastbcubed.contingency` or `Contingency.from_cells`. Arrays are by cell, with shape (n_cells,), or by
+    cluster code; they are views and must not be modified.
 
     Attributes
     ----------
@@ -361,14 +364,14 @@ class Contingency:
     true, pred : ndarray of int
         Codes of the two clusters of each cell.
     n : ndarray of int
-        Items of each cell.
+        Number of items of each cell.
     weight : ndarray of float64
-        Their weight; the number of items where there are no weights.
+        Total weight of the items of each cell; their number if items have no weights.
     fp, fn : ndarray of float64
-        Mates of an item of the cell in its predicted cluster only, and in its true cluster only: their weight, or their
-        number if the weighting is outer. Exactly 0 where there are none.
+        Weight (number if the weighting is outer) of the items that share only the predicted cluster, or only the true
+        cluster, with an item of the cell. Exactly 0 where there are none.
     true_n, pred_n : ndarray of int
-        Scored items of each cluster, by code; 0 for a cluster none of whose items is scored.
+        Number of scored items of each cluster, by code; 0 for a cluster without scored items.
     weighted : bool
         Whether items have weights.
     weighting : {"pointwise", "outer"}
@@ -376,17 +379,18 @@ class Contingency:
     outside : bool
         Whether prediction-only items are false positives of their mates.
     parts : ndarray of int64, shape (n_parts + 1,)
-        Where parts of the cells with disjoint predicted clusters begin.
+        Where each part of the cells begins; no predicted cluster has cells in two parts.
     tp : ndarray of float64
-        Mates of an item of the cell on both sides, including itself.
+        Weight (number if the weighting is outer) of the items that share both clusters with an item of the cell,
+        including itself.
     n_items, n_cells, n_true, n_pred : int
-        Scored items, cells, and clusters of each side that have a scored item.
+        Numbers of scored items, cells, and clusters of each side that have a scored item.
     total_weight : float
-        Weight of the scored items.
+        Total weight of the scored items.
     overlapping : bool
         Whether clusters may overlap.
     pair_weight : float or None
-        Sum of the products of the weights of pairs of items of a cell, where known without `rows`.
+        Sum of weight products over all pairs of items of one cell, if known without `rows`.
 
     Examples
     --------
@@ -398,8 +402,8 @@ class Contingency:
 
     has_cells = True  #: whether the cells were kept
     overlapping = False  #: whether items may be in several clusters of a side
-    max_pairs = MAX_PAIRS  #: pairs of cells that a score may compare
-    known_scores: Mapping[str, NDArray[np.float64]] = MappingProxyType({})  #: by cell, as `CellMeans`
+    max_pairs = MAX_PAIRS  #: limit on the number of pairs of cells that a score may compare
+    known_scores: Mapping[str, NDArray[np.float64]] = MappingProxyType({})  #: means by cell; see `CellMeans`
     recall_if_alone: float | None = None  #: see `IfAlone`; None if unknown
 
     def __init__(
@@ -420,7 +424,7 @@ class Contingency:
         if not cells.size:
             raise EmptyInputError("there is no item to score: no item is on both sides")
         self.cells = cells
-        self.n_cells = int(cells.size)  #: non-empty pairs of clusters
+        self.n_cells = int(cells.size)  #: number of pairs of clusters that share items
         self._make_pred = pred
         self.n_codes = dict(zip(SIDES, sizes, strict=True))
         self.weighted = weighted
@@ -431,7 +435,9 @@ class Contingency:
         self.parts = np.array([0, cells.size]) if parts is None else parts
         self._complete = complete
         self.pair_weight = pair_weight
-        self.known_tn: NDArray[np.float64] | None = None  # where not all cells are here
+        self.known_tn: NDArray[np.float64] | None = (
+            None  # true negatives, if the table has only some of the cells
+        )
         self._made: dict[Callable[..., Any], Any] = {}
 
     @classmethod
@@ -447,10 +453,10 @@ class Contingency:
         weight: NDArray[np.float64] | None = None,
         n_rows: int = 0,
     ) -> Contingency:
-        """Take over the output of an engine; cells with items of one side only are set aside.
+        """Return a contingency of the cells that an engine has built, setting aside items that only one side has.
 
-        `locate` returns the cell of each row among the built ones, `first_rows` the first row of each of these, where
-        that is quicker; `weight` and `n_rows` are those of the rows.
+        `locate` returns the cell of each row among the built ones; `first_rows`, if faster, the first row of each
+        built cell. `weight` and `n_rows` are those of the rows.
         """
         apart = set_aside(built, outer=weighting == "outer")
         find, first, kept = locate, first_rows, apart.kept
@@ -486,20 +492,20 @@ class Contingency:
         weight_squares: ArrayLike | None = None,
         weighting: str = "pointwise",
     ) -> Contingency:
-        """Make a contingency from its cells, such as those of a cross tabulation.
+        """Create a contingency from its cells, such as those of a cross tabulation.
 
         Parameters
         ----------
         true, pred : array-like of int, shape (n_cells,)
-            Codes of the two clusters, 0 or more. Repeated pairs are summed.
+            Codes of the two clusters of each cell, 0 or more. Cells with equal codes are summed.
         n : array-like of int, shape (n_cells,)
-            Items of each cell, 0 or more; cells without items are left out.
+            Number of items of each cell, 0 or more; cells without items are dropped.
         weight : array-like of float, shape (n_cells,), optional
             Total weight of the items of each cell.
         weight_squares : array-like of float, shape (n_cells,), optional
-            Sum of the squares of these weights, item by item; scores of pairs of items need it.
+            Sum of the squared weights of the items of each cell, which scores of pairs of items need.
         weighting : {"pointwise", "outer"}
-            Whether weights count inside the confusion matrices, or in means only.
+            Whether weights count inside the confusion matrices as well, or in means only.
 
         Returns
         -------
@@ -510,9 +516,9 @@ class Contingency:
         ColumnError
             If the lengths differ, or a code or a count is negative or not an integer.
         WeightError
-            If a weight is not finite or not positive, or squares cannot be those of weights with this sum.
+            If a weight is not finite or not positive, or squares are impossible for weights with this sum.
         EmptyInputError
-            If there is no item.
+            If there are no items.
 
         Examples
         --------
@@ -542,57 +548,57 @@ class Contingency:
 
     @property
     def true(self) -> NDArray[np.integer]:
-        """Code of the true cluster of each cell."""
+        """The code of the true cluster of each cell."""
         return self.cells["true"]
 
     @property
     def n(self) -> NDArray[np.integer]:
-        """Items of each cell."""
+        """The number of items of each cell."""
         return self.cells["n"]
 
     @property
     def weight(self) -> NDArray[np.float64]:
-        """Weight of the items of each cell."""
+        """The total weight of the items of each cell."""
         return self.cells["weight"]
 
     @property
     def tp(self) -> NDArray[np.float64]:
-        """Mates of an item of the cell on both sides, including itself: their weight, or number."""
+        """Weight (number if outer) of the items that share both clusters with an item of the cell, including itself."""
         return self.n.astype(np.float64) if self.weighting == "outer" else self.weight
 
     @property
     def fp(self) -> NDArray[np.float64]:
-        """Mates on the predicted side only: their weight, or number."""
+        """Weight (number if outer) of the items that share only the predicted cluster with an item of the cell."""
         return self.cells["fp"]
 
     @property
     def fn(self) -> NDArray[np.float64]:
-        """Mates on the true side only: their weight, or number."""
+        """Weight (number if outer) of the items that share only the true cluster with an item of the cell."""
         return self.cells["fn"]
 
     @cached_property
     def pred(self) -> NDArray[np.integer]:
-        """Code of the predicted cluster of each cell."""
+        """The code of the predicted cluster of each cell."""
         return self._make_pred()
 
     @cached_property
     def true_n(self) -> NDArray[np.int64]:
-        """Scored items of each true cluster."""
+        """The number of scored items of each true cluster."""
         return self._count("true")
 
     @cached_property
     def pred_n(self) -> NDArray[np.int64]:
-        """Scored items of each predicted cluster."""
+        """The number of scored items of each predicted cluster."""
         return self._count("pred")
 
     @cached_property
     def true_weight(self) -> NDArray[np.float64]:
-        """Weight of the scored items of each true cluster."""
+        """The total weight of the scored items of each true cluster."""
         return self._weigh("true")
 
     @cached_property
     def pred_weight(self) -> NDArray[np.float64]:
-        """Weight of the scored items of each predicted cluster."""
+        """The total weight of the scored items of each predicted cluster."""
         return self._weigh("pred")
 
     def codes(self, side: str) -> tuple[NDArray[np.integer], int]:
@@ -600,13 +606,13 @@ class Contingency:
         return np.ascontiguousarray(self.cells["true"] if side == "true" else self.pred), self.n_codes[side]
 
     def codes_in_blocks(self) -> Iterator[tuple[int, NDArray[np.integer], NDArray[np.integer]]]:
-        """Yield the first of consecutive cells, and the codes of their true and predicted clusters."""
+        """Yield the first cell, the true codes and the predicted codes of consecutive blocks of cells."""
         true, pred = self.true, self.pred
         for start, stop in blocks(self.n_cells):
             yield start, true[start:stop], pred[start:stop]
 
     def records(self, cells: NDArray[np.int64]) -> tuple[np.ndarray, NDArray[np.integer]]:
-        """Return copies of some cells, and the codes of their predicted clusters."""
+        """Return copies of the given cells, and the codes of their predicted clusters."""
         return self.cells[cells], self.pred[cells]
 
     def _count(self, side: str) -> NDArray[np.int64]:
@@ -628,26 +634,26 @@ class Contingency:
         return totals + errors
 
     def memberships(self, side: str) -> tuple[NDArray[np.integer], int, NDArray[np.int64] | None]:
-        """Return the clusters of this side, their number, and the cell of each; None if each cell has exactly one."""
+        """Return each membership's code, the number of codes, and each membership's cell; None if each cell has one."""
         return *self.codes(side), None
 
     def n_met(self, side: str) -> NDArray[np.int64]:
-        """Return the number of clusters of the other side that each cluster meets."""
+        """Return the number of clusters of the other side that share items with each cluster."""
         codes, size = self.codes(side)
         return np.bincount(codes, minlength=size)
 
     def exact(self, side: str) -> NDArray[np.bool_]:
-        """Return a mask of the clusters of a side that equal one of the other side."""
+        """Return a mask of the clusters of a side that are identical to a cluster of the other side."""
         codes, size = self.codes(side)
         return np.bincount(codes[(self.fp != 0) | (self.fn != 0)], minlength=size) == 0
 
     def unlabelled_mates(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.integer]] | None:
-        """Return number and mass of prediction-only mates, and the position of each cell's; None if there are none."""
+        """Return number and mass of prediction-only mates, and each cell's index into both; None if there are none."""
         only = self.only("pred")
         return None if only is None else (*only, self.pred)
 
     def only(self, side: str) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-        """Return number and mass of the items that the other side lacks, by cluster of this side."""
+        """Return number and mass of the items that only this side has, by cluster; None if there are none."""
         if side not in self._one_sided:
             return None
         alone = self._one_sided[side]
@@ -656,7 +662,7 @@ class Contingency:
         return counts, np.bincount(alone.codes, alone.mass, size).astype(np.float64)
 
     def alone(self, side: str) -> OneSided | None:
-        """Return the items that the other side lacks, as counted; None if there are none."""
+        """Return the items that only this side has; None if there are none."""
         return self._one_sided.get(side)
 
     def mates(self, side: str) -> NDArray[np.integer]:
@@ -669,28 +675,28 @@ class Contingency:
     def among_others(
         self, others: NDArray[np.float64], cells: NDArray[np.int64] | slice
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return tp, fp, fn of items without the items themselves; `others` is the rest of each item's cell."""
+        """Return tp, fp and fn of items without the items themselves; `others` is the rest of each item's cell."""
         return others, np.ascontiguousarray(self.fp[cells]), np.ascontiguousarray(self.fn[cells])
 
     def once(self, make: Callable[[Contingency, Pool], Made], pool: Pool) -> Made:
-        """Return make(self, pool), computed once: several scores share the result."""
+        """Return make(self, pool), computed once and cached, so that several scores share it."""
         if make not in self._made:
             self._made[make] = make(self, pool)
         return self._made[make]
 
     def map(self, function: Callable[[int, int], Made], pool: Pool, stage: str = "score cells") -> list[Made]:
-        """Return function(start, stop) of consecutive ranges of cells, whatever the number of threads."""
+        """Return function(start, stop) for ranges of cells, which do not depend on the number of threads."""
         starts, stops = zip(*blocks(self.n_cells, CELL_BLOCK * BLOCKS_AT_ONCE), strict=True)
         return pool.map(function, starts, stops, stage=stage)
 
     @cached_property
     def n_items(self) -> int:
-        """Scored items."""
+        """The number of scored items."""
         return int(self.n.sum(dtype=np.int64))
 
     @cached_property
     def total_weight(self) -> float:
-        """Weight of the scored items."""
+        """The total weight of the scored items."""
         if not self.weighted:
             return float(self.n_items)
         total = math.fsum(float(self.weight[a:b].sum()) for a, b in blocks(self.n_cells, CELL_BLOCK))
@@ -708,24 +714,24 @@ class Contingency:
 
     @cached_property
     def n_true(self) -> int:
-        """True clusters that have a scored item."""
+        """The number of true clusters with a scored item."""
         return self.n_codes["true"] if self._complete else int(np.count_nonzero(self.true_n))
 
     @cached_property
     def n_pred(self) -> int:
-        """Predicted clusters that have a scored item."""
+        """The number of predicted clusters with a scored item."""
         return self.n_codes["pred"] if self._complete else int(np.count_nonzero(self.pred_n))
 
     @cached_property
     def n_exact(self) -> int:
-        """Clusters that are equal on both sides."""
+        """The number of clusters that are identical on both sides."""
         ranges = blocks(self.n_cells)
         return sum(int(np.count_nonzero((self.fp[a:b] == 0) & (self.fn[a:b] == 0))) for a, b in ranges)
 
     __dir__ = documented
 
     def __repr__(self) -> str:
-        """Return the size of the table."""
+        """Return the numbers of items, clusters and cells."""
         return (
             f"Contingency({self.n_items:,} items, {self.n_true:,} true and {self.n_pred:,} predicted "
             f"clusters, {self.n_cells:,} cells)"
@@ -733,7 +739,7 @@ class Contingency:
 
 
 class Confusion(NamedTuple):
-    """The pointwise confusion matrices of some cells; each array has one entry per cell."""
+    """The confusion matrices of the items of some cells; each array has one entry per cell."""
 
     tp: NDArray[np.float64]
     fp: NDArray[np.float64]
@@ -744,9 +750,9 @@ class Confusion(NamedTuple):
 def confusion(
     contingency: Contingency, start: int = 0, stop: int | None = None, *, tn: TrueNegatives | None = None
 ) -> Confusion:
-    """Return the confusion matrix that the items of each cell share.
+    """Return the confusion matrix of the items of each cell, which all of them share.
 
-    An item's true positives are its mates on both sides, including itself.
+    An item's true positives include the item itself.
     """
     cells = slice(start, stop)
     own = contingency.n if contingency.weighting == "outer" else contingency.weight
@@ -757,14 +763,14 @@ def confusion(
 
 
 class TrueNegatives:
-    """The true negatives of cells: items in neither cluster, N - (tp + fp + fn), without cancellation.
+    """The true negatives of cells, items in neither cluster: N - (tp + fp + fn), without cancellation.
 
-    With weights of very different sizes, that subtraction can lose every digit, but only where one cluster, or one
-    cell's two clusters together, hold nearly all of the weight. These few are summed from the other clusters and cells
-    instead. Counts decide whether there is any such item.
+    With weights of very different sizes, that subtraction can lose every digit, but only where one cluster, or the
+    two clusters of a cell together, hold nearly all of the weight. These few are computed by summing the other
+    clusters or cells. Whether there are any such items at all is decided by counts.
     """
 
-    #: Where less than this share of the larger operand is left, the sum is recomputed.
+    #: If a difference is below this share of its minuend, it is recomputed as a sum.
     SUSPICIOUS = 2.0**-12
 
     def __init__(self, contingency: Contingency) -> None:
@@ -817,24 +823,24 @@ class TrueNegatives:
         return tn
 
 
-#: Clusters of each side by code.
+#: Codes of clusters, by side.
 Codes = Mapping[str, NDArray[np.int64]]
 
 
-#: Returns the number of scored items of clusters by side and code.
+#: A function of a side and codes of clusters that returns their numbers of scored items.
 SizesOf = Callable[[str, NDArray[np.int64]], NDArray[np.int64]]
 
 
 class Excerpt(NamedTuple):
     """All cells of some clusters."""
 
-    table: Contingency  #: recoded
-    places: NDArray[np.int64]  #: of its cells in the whole table
+    table: Contingency  #: these cells, with new codes
+    places: NDArray[np.int64]  #: the positions of its cells in the whole table
     in_whole: Codes  #: the codes of its clusters in the whole table
 
 
 def excerpt_of(table: Contingency, codes: Codes, sizes_of: SizesOf | None = None) -> Excerpt:
-    """Return the cells of some clusters of either side; `sizes_of` spares counting the items of all clusters."""
+    """Return all cells of some clusters of either side; `sizes_of`, if given, saves counting all clusters' items."""
     chosen = {side: chosen_of(own, table.n_codes[side]) for side, own in codes.items()}
     places = [np.empty(0, np.int64)]
     for start, true, pred in table.codes_in_blocks():
@@ -854,7 +860,7 @@ def excerpt_of(table: Contingency, codes: Codes, sizes_of: SizesOf | None = None
     for side, mistaken in (("true", "fn"), ("pred", "fp")):
         if (table.weighted and table.weighting != "outer") or (side == "pred" and table.outside):
             found.__dict__[f"{side}_n"] = sizes_of(side, in_whole[side])
-        else:  # mates are numbers of scored items: any cell has the size of its clusters
+        else:  # fp and fn are numbers of scored items: any cell gives the size of its clusters
             sizes = np.zeros(in_whole[side].size, np.int64)
             sizes[own[side]] = cells["n"] + cells[mistaken].astype(np.int64)
             found.__dict__[f"{side}_n"] = sizes
@@ -864,14 +870,14 @@ def excerpt_of(table: Contingency, codes: Codes, sizes_of: SizesOf | None = None
 def of_any(
     chosen: Mapping[str, NDArray[np.bool_]], true: NDArray[np.integer], pred: NDArray[np.integer]
 ) -> NDArray[np.bool_]:
-    """Return a mask of the cells that have a chosen cluster of either side."""
+    """Return a mask of the cells that have a chosen cluster on either side."""
     there = [own[true if side == "true" else pred] for side, own in chosen.items()]
     found: NDArray[np.bool_] = np.logical_or.reduce(there)
     return found
 
 
 def chosen_of(codes: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
-    """Return a mask of the n codes that are among the given ones."""
+    """Return a mask, of shape (n,), of the given codes."""
     chosen = np.zeros(n, np.bool_)
     chosen[codes] = True
     return chosen

@@ -2,8 +2,8 @@
 
     rows --PairTable.count--> tables --add up--> slots and margins --close_box--> cells
 
-Nothing is partitioned or looked up: a slot's position gives the two clusters. Predicted clusters are processed in
-ranges that depend on the table only, so the number of threads never changes a bit.
+Nothing is partitioned or looked up: the position of a slot gives its two clusters. Predicted clusters are processed in
+ranges that depend on the table only, so the number of threads never changes a bit of a result.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from fastbcubed.runtime.key_codes import ATTEMPTS, MOST_VALUES, placed
 from fastbcubed.runtime.key_partitions import ROWS_AT_ONCE, sampled_rows, table_slots
 from fastbcubed.runtime.threads import Pool, blocks
 
-#: The first keys of a sample: if these are too many already, the others are not examined.
+#: Number of keys at the front of a sample that are examined first; if they have too many values, the rest is not.
 FIRST = 2 * MOST_VALUES
-#: Keys seen once estimate the rows without a known key: at most one row in this many.
+#: At most one sampled key in this many may be unique; unique keys estimate the rows whose key the sample lacks.
 RARE = 256
 
 KNOWN = np.dtype([("key", "i8"), ("number", "i8")])
 
 
 class KnownKeys(NamedTuple):
-    """The distinct keys of a side, for the kernels."""
+    """The distinct keys of a side, in a perfect hash table that kernels read."""
 
-    #: records of `KNOWN`; free slots hold a key that is never looked up there
+    #: records of `KNOWN`; a free slot holds a key whose own slot is another
     slots: np.ndarray
     pilots: NDArray[np.uint16]
-    seeds: NDArray[np.uint64]  #: of the hash function
-    keys: NDArray[np.int64]  #: by number
+    seeds: NDArray[np.uint64]  #: seeds of the hash function
+    keys: NDArray[np.int64]  #: the keys, in order of their numbers
 
     @classmethod
     def of(cls, sample: NDArray[np.int64]) -> KnownKeys | None:
-        """Return the keys of a side's sample; None if they are many, or too many rows certainly have others."""
+        """Return the distinct keys of a sample; None if there are too many, in the sample or probably outside it."""
         few = sample[:FIRST]
         if different(few, few)[0].size > MOST_VALUES:
             return None
@@ -60,7 +60,7 @@ class KnownKeys(NamedTuple):
 
     @classmethod
     def placed(cls, keys: NDArray[np.int64]) -> KnownKeys | None:
-        """Return a perfect hash table of keys, numbered in order; None if no hash function is found."""
+        """Return a perfect hash table of keys, numbered in the given order; None if no hash function is found."""
         for seed in range(ATTEMPTS):
             seeds = kernels.hashing.seed_words(seed)[:2]
             places = placed(kernels.preaggregate.hash_keys(keys, seeds))
@@ -75,74 +75,74 @@ class KnownKeys(NamedTuple):
 def different(
     true: NDArray[np.int64], pred: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first row of each distinct pair of keys in a sample, in order, and its count."""
+    """Return the first row and the count of each distinct pair of keys in a sample, in order of first appearance."""
     first, seen = np.empty(true.size, np.int64), np.empty(true.size, np.int64)
     slots = np.full(table_slots(true.size), -1, np.int32)
     n = kernels.preaggregate.count_pairs(true, pred, slots, first, seen)
     return first[:n], seen[:n]
 
 
-#: The known keys of the truth and of the prediction: a slot for each two of them.
+#: The known keys of the truth and of the prediction; each pair of them has a slot.
 Grid = tuple[KnownKeys, KnownKeys]
 
 
-#: Smaller inputs are partitioned directly; below the second limit all rows are examined, above it a sample.
+#: Inputs with fewer rows than the first limit are partitioned directly; from the second limit on, rows are sampled.
 FEWEST_ROWS = 1 << 14
 FEWEST_TO_SAMPLE = 1 << 18
-#: A box has a slot for each two keys, and this many rows for each slot, so that few rows are left over. Cells in memory
-#: are taken directly from the box, so that a lower limit will do.
+#: Maximum number of slots of a box, and minimum number of rows per slot, so that few pairs have a single row. Cells in
+#: memory are read directly from the box, for which fewer rows per slot suffice.
 MOST_SLOTS = 1 << 20
 ROWS_PER_SLOT = 4
 ROWS_PER_CELL = 1
-#: Clusters of a range that a sample may have missed at either end: one in this many of those in between.
+#: A sampled range of keys is extended at each end by one key for this many keys of the range.
 BEYOND_SAMPLE = 512
-#: Frequent pairs: minimal count in the sample; size of a larger sample, drawn where some are found, and rows for each
-#: of its rows; maximal number of pairs; rows and slots for each pair.
+#: Frequent pairs: minimum count in a sample; size of the larger sample that is drawn if there are any, and minimum
+#: number of rows per sampled row; maximum number of pairs; minimum number of rows per pair; number of slots per pair.
 OFTEN = 2
 LARGER_SAMPLE = 1 << 16
 ROWS_PER_SAMPLED = 256
 MOST_PAIRS = 1 << 12
 ROWS_PER_PAIR = 8
 SLOTS_PER_PAIR = 4
-#: The minimal share of the rows in frequent pairs.
+#: Minimum share of the rows that frequent pairs must have.
 LEAST_SHARE = 0.6
-#: Where work goes shard by shard, pairs with a larger share of the rows get slots whatever the others are: all rows of
-#: a pair are in one shard.
+#: With shards, a pair with a larger share of the rows than this always gets a slot, as its rows are in one shard.
 LARGE_SHARE = 1 / 32
-#: Maximal number of tables, each for a share of the rows; rows for each of their slots; slots of all tables.
+#: Maximum number of tables, each of which counts a share of the rows; minimum number of rows per slot of a table;
+#: maximum number of slots of all tables.
 MOST_TABLES = 64
 ROWS_PER_SLOT_OF_TABLE = 8
 TABLE_SLOTS = 1 << 22
-#: Unused slots between two tables, so that two threads never write to one cache line.
+#: Number of unused slots between two tables, so that two threads never write to one cache line.
 APART = 128
 #: Approximate number of slots handled by one kernel call.
 SLOTS_AT_ONCE = 1 << 16
-#: Rows in one thread's buffer; the rows left by a block follow those of the last one.
+#: Capacity, in rows, of one thread's buffer for the rows without a slot of consecutive blocks.
 ROOM_ROWS = 4 * ROWS_AT_ONCE
 
 PAIR = np.dtype([("true", "i8"), ("pred", "i8")])
-#: The record of a slot that has many rows, without weights and with them.
+#: Records of slots that have many rows, without and with weights.
 COUNTED = np.dtype([("n", "i8")])
 WEIGHED = np.dtype([("n", "i8"), ("mass", "f8"), ("rest", "f8")])
-Keys = NDArray[Any]  #: int64; int32 of rows that are counted in a box
+Keys = NDArray[Any]  #: int64, or int32 for rows that are counted in a box
 Weights = NDArray[np.float64] | None
 
 
 class Condensed(NamedTuple):
-    """A block of preaggregated rows, each of which stands for several. Shapes: (n_condensed,) each."""
+    """A block of preaggregated rows, each of which stands for one or more rows. Shapes: (n_condensed,) each."""
 
     true_keys: Keys
     pred_keys: Keys
     weight: Weights
-    n: NDArray[np.int64]  #: the number of rows that each stands for
+    n: NDArray[np.int64]  #: the number of rows that each row stands for
 
     def rows(self, start: int, stop: int) -> Condensed:
-        """Return some of the rows."""
+        """Return the rows start..stop."""
         return Condensed(*(None if each is None else each[start:stop] for each in self))  # type: ignore[arg-type]
 
 
 class Room:
-    """Buffer of one thread for rows without a slot, reused: one for each block would leave huge pages half full."""
+    """A thread's buffer for rows without a slot, shared by blocks, since one per block would waste huge pages."""
 
     def __init__(self, n_rows: int, *, weighted: bool) -> None:
         self._columns = _room(2, n_rows, weighted=weighted)
@@ -154,12 +154,12 @@ class Room:
 
     @property
     def free(self) -> tuple[Keys, Keys, Weights]:
-        """The remaining room."""
+        """The unused part of the buffer: true keys, predicted keys, weights or None."""
         true, pred, x = self._columns
         return true[self._end :], pred[self._end :], None if x is None else x[self._end :]
 
     def keep(self, n: NDArray[np.int64]) -> Condensed:
-        """Keep the rows just written, with the number of rows that each stands for."""
+        """Mark the rows just written as used, and return them; `n` is the number of rows that each stands for."""
         true, pred, x = (None if each is None else each[: n.size] for each in self.free)
         self._end += n.size
         return Condensed(true, pred, x, n)  # type: ignore[arg-type]
@@ -167,7 +167,7 @@ class Room:
 
 @dataclass(frozen=True, eq=False)
 class PairTable:
-    """Table with a slot for each pair of keys: of two ranges, of few keys, or of `pairs` known to be frequent."""
+    """A table with slots for pairs of keys: all pairs of two ranges, or of few keys, or given frequent `pairs`."""
 
     n_rows: int
     n_slots: int
@@ -178,9 +178,9 @@ class PairTable:
 
     @classmethod
     def of(cls, true_keys: Keys, pred_keys: Keys) -> PairTable | None:
-        """Return the table that suits the rows; None where few of them share a pair."""
+        """Return the table that suits the rows; None if few rows have the same pair of keys."""
         n_rows = true_keys.size
-        if n_rows < FEWEST_TO_SAMPLE:  # to look for frequent pairs would cost as much as they save
+        if n_rows < FEWEST_TO_SAMPLE:  # searching for frequent pairs would cost as much time as they save
             return None if n_rows < FEWEST_ROWS else cls._box(n_rows, true_keys, pred_keys, ROWS_PER_CELL)
         rows = sampled_rows(n_rows)
         true, pred = true_keys[rows], pred_keys[rows]
@@ -188,30 +188,30 @@ class PairTable:
         larger = min(n_rows // ROWS_PER_SAMPLED, LARGER_SAMPLE)
         if found is None or found.pairs is None or larger < 2 * rows.size:
             return found
-        rows = sampled_rows(n_rows, larger)  # which covers more pairs
+        rows = sampled_rows(n_rows, larger)  # a larger sample finds more of the frequent pairs
         return cls._frequent(n_rows, true_keys[rows], pred_keys[rows])
 
     @classmethod
     def of_sample(cls, n_rows: int, true_keys: Keys, pred_keys: Keys) -> PairTable | None:
-        """Return the table that suits a sample of `n_rows` rows; None where no pair has a large share of them."""
-        if not true_keys.size == pred_keys.size > 0:  # rows without a cluster are left out of samples
+        """Return the table that suits `n_rows` rows, given a sample; None if no pair has a large share of them."""
+        if not true_keys.size == pred_keys.size > 0:  # samples leave out rows without a cluster on a side
             return None
         whole = cls._whole(n_rows, true_keys, pred_keys, ROWS_PER_SLOT)
         return whole or cls._frequent(n_rows, true_keys, pred_keys, large=True)
 
     @classmethod
     def _whole(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
-        """Return a table with a slot for each two keys of a sample, if there are enough rows for each slot."""
+        """Return a box or a grid for the keys of a sample, if there are enough rows per slot."""
         box = cls._box(n_rows, true, pred, rows_per_slot)
         return box or cls._grid(n_rows, true, pred, rows_per_slot)
 
     @classmethod
     def _box(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
-        """Return a table with a slot for each two keys of the sample's ranges, if there are enough rows for each."""
+        """Return a table for all pairs of keys in the sample's two ranges, if there are enough rows per slot."""
         ends = [(int(keys.min()), int(keys.max())) for keys in (true, pred)]
         ranges = [(low, high - low + 1) for low, high in ends]
         found = None
-        if true.size < n_rows:  # the sample may have missed some at the ends
+        if true.size < n_rows:  # the sample may lack keys at the ends of the ranges
             more = [n // BEYOND_SAMPLE for _, n in ranges]
             wider = [(low - own, n + 2 * own) for (low, n), own in zip(ranges, more, strict=True)]
             found = cls._of_ranges(n_rows, wider, rows_per_slot)
@@ -219,7 +219,7 @@ class PairTable:
 
     @classmethod
     def _grid(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
-        """Return a table with a slot for each two of few keys of any size."""
+        """Return a table for all pairs of the sample's keys, of any size, if they are few."""
         true_known = KnownKeys.of(true.astype(np.int64, copy=False))
         pred_known = None if true_known is None else KnownKeys.of(pred.astype(np.int64, copy=False))
         if true_known is None or pred_known is None:
@@ -231,7 +231,7 @@ class PairTable:
     def _of_ranges(
         cls, n_rows: int, ranges: Sequence[tuple[int, int]], rows_per_slot: int, grid: Grid | None = None
     ) -> PairTable | None:
-        """Return a table for ranges of keys, or of numbers of known keys, if there are enough rows for each slot."""
+        """Return a table for two ranges of keys, or of numbers of known keys, if there are enough rows per slot."""
         n_slots = math.prod(n for _, n in ranges)
         if n_slots > MOST_SLOTS or n_slots * rows_per_slot > n_rows:
             return None
@@ -239,12 +239,12 @@ class PairTable:
 
     @classmethod
     def _frequent(cls, n_rows: int, true: Keys, pred: Keys, *, large: bool = False) -> PairTable | None:
-        """Return a table of frequent pairs if they cover most rows; otherwise for the `large` pairs among them."""
+        """Return a table of frequent pairs if they have most rows; otherwise, if `large`, of very frequent ones."""
         true, pred = true.astype(np.int64, copy=False), pred.astype(np.int64, copy=False)
         first, seen = different(true, pred)
         often = np.flatnonzero(seen >= OFTEN)
         chosen = often[np.argsort(-seen[often], kind="stable")[: min(MOST_PAIRS, n_rows // ROWS_PER_PAIR)]]
-        known = chosen[seen[chosen] > OFTEN]  # they would have been found without the row in question
+        known = chosen[seen[chosen] > OFTEN]  # those that are frequent without any one of their rows
         if seen[known].sum() < LEAST_SHARE * true.size:
             chosen = known[seen[known] > max(OFTEN, LARGE_SHARE * true.size)]
             if not large or not chosen.size:
@@ -255,14 +255,14 @@ class PairTable:
         return cls(n_rows, n_slots, _unsigned(0, 0, 0, 1), None, pairs)
 
     def takes(self, true_keys: Keys, pred_keys: Keys) -> bool:
-        """Return whether keys can be counted unconverted: keys of 32 bits on both sides only in a box."""
+        """Return whether keys can be counted without conversion: int32 keys only in a box, and of equal type."""
         is_box = self.grid is None and self.pairs is None
         return true_keys.dtype == pred_keys.dtype and (is_box or true_keys.dtype == np.int64)
 
     def condense_block(
         self, true_keys: Keys, pred_keys: Keys, weight: Weights, places: NDArray[np.int64] | None = None
     ) -> Condensed:
-        """Preaggregate the rows of one block on this thread; `places`, if given, receives the place of each row."""
+        """Preaggregate one block of rows on this thread; `places`, if given, receives the condensed row of each row."""
         alone, pool = replace(self, n_rows=true_keys.size), Pool(1)
         found = alone.count(true_keys, pred_keys, weight, pool, places).condensed(pool, places)
         fields: Any = zip(*found, strict=True)
@@ -277,7 +277,7 @@ class PairTable:
         pool: Pool,
         places: NDArray[np.int64] | None = None,
     ) -> Counted:
-        """Aggregate the rows in several tables, each for a share; note the place of each row in `places`, if given."""
+        """Count the rows in several tables, one per share of rows; `places`, if given, receives each row's slot."""
         tables = self._tables(weight)
         shares = list(pairwise(np.linspace(0, self.n_rows, self.n_tables + 1).astype(np.int64).tolist()))
 
@@ -313,13 +313,13 @@ class PairTable:
 
     @property
     def n_tables(self) -> int:
-        """The number of tables, each for a share of the rows: two or more if each then has many rows for a slot."""
+        """The number of tables, one per share of the rows; several only if each has many rows per slot."""
         shares = self.n_rows // ROWS_AT_ONCE
         wanted = max(min(shares, 2), min(shares, self.n_rows // (ROWS_PER_SLOT_OF_TABLE * self.n_slots)))
         return max(1, min(wanted, MOST_TABLES, TABLE_SLOTS // self.n_slots))
 
     def _tables(self, weight: Weights) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Return the arrays of the slots; see `Counted`."""
+        """Return uninitialized arrays of the slots of all tables; see `Counted`."""
         shape, weighted = (self.n_tables, self.n_slots + 1 + APART), weight is not None
         x = buffers.empty(shape, np.float64) if weighted else None
         return buffers.empty(shape, np.uint8), x, buffers.empty(shape, WEIGHED if weighted else COUNTED)
@@ -327,24 +327,24 @@ class PairTable:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Rows aggregated in tables."""
+    """Rows counted in tables."""
 
     pairs: PairTable
-    #: the contents of the slots, followed by those of all rows without one: (few, x, many); see the kernels. Shapes:
-    #: (n_tables, n_slots + 1 + APART)
+    #: (few, x, many) of each slot, as in `kernels.preaggregate`; the slot after the last counts rows without a slot.
+    #: Shapes: (n_tables, n_slots + 1 + APART)
     tables: tuple[np.ndarray, np.ndarray | None, np.ndarray]
     shares: Sequence[tuple[int, int]]  #: the rows of each table
-    left: Sequence[Sequence[Condensed]]  #: rows without a slot, block by block of each share
+    left: Sequence[Sequence[Condensed]]  #: rows without a slot, by share and block
 
     @property
     def is_box(self) -> bool:
-        """Whether each row has a slot in a box, or in a grid, which is a box of numbers."""
+        """Whether every row has a slot in a box or in a grid, i.e. a box of the numbers of keys."""
         return self.pairs.pairs is None and not any(block.n.size for block in chain.from_iterable(self.left))
 
     def condensed(self, pool: Pool, places: NDArray[np.int64] | None = None) -> list[Condensed]:
-        """Return the rows of each pair in the table as one, then all other rows unchanged, in blocks.
+        """Return blocks of rows: first one row for each counted pair, then all rows without a slot.
 
-        `places`, if rows were noted there, receives the index of the preaggregated row for each row.
+        `places`, if passed to `count`, is converted to the index of each row among the returned rows.
         """
         pairs, weight = self.pairs, self.tables[1]
 
@@ -369,7 +369,7 @@ class Counted:
         written: Sequence[Condensed],
         pool: Pool,
     ) -> None:
-        """Convert the places of rows and pairs within blocks into places among all preaggregated rows."""
+        """Convert slots and places within blocks into places among all preaggregated rows."""
         end, many = 0, self.tables[2][0]
         for (first, last), block in zip(slots, written, strict=True):
             many["n"][first:last] += end
@@ -389,7 +389,7 @@ class Counted:
 
 
 def _room(n_integers: int, n_rows: int, *, weighted: bool) -> Any:
-    """Return integer columns, and one of weights or None, in one piece of memory."""
+    """Return integer columns, and a column of weights or None, allocated in one piece of memory."""
     columns = list(buffers.empty((n_integers + weighted, n_rows), np.int64))
     return *columns[:n_integers], columns[-1].view(np.float64) if weighted else None
 
@@ -399,9 +399,9 @@ def _unsigned(*numbers: int) -> Any:
 
 
 def close_box(counted: Counted, pool: Pool, *, outer: bool) -> tuple[Built, NDArray[np.bool_]]:
-    """Return the cells of rows that have all been counted in a dense table, and their slots.
+    """Return the cells of rows that have all been counted in a dense table, and a mask of the slots that are cells.
 
-    If `outer`, margins are counts. Shape of the latter: (n_slots,).
+    If `outer`, margins are counts. Shape of the mask: (n_slots,).
     """
     box = counted.pairs
     _, n_true, _, n_pred = map(int, box.box)
@@ -434,14 +434,14 @@ def close_box(counted: Counted, pool: Pool, *, outer: bool) -> tuple[Built, NDAr
 
 
 def _codes(there: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the number of non-empty clusters before each cluster, and in the last place their total."""
+    """Return the new code of each non-empty cluster; the last entry is their number. Shape: (n_clusters + 1,)."""
     return np.append(0, np.cumsum(there))
 
 
 def locate_in_box(
     box: PairTable, filled: NDArray[np.bool_], true_keys: Keys, pred_keys: Keys, pool: Pool
 ) -> NDArray[np.int64]:
-    """Return the cell of each row, from the filled slots. Shape (n_rows,)."""
+    """Return the cell of each row, given the mask of the slots that are cells. Shape (n_rows,)."""
     numbers = np.cumsum(filled) - 1
     cell_of_row = buffers.empty(box.n_rows, np.int64)
     rows = true_keys, pred_keys

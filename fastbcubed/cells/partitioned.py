@@ -25,17 +25,18 @@ from fastbcubed.runtime.threads import Pool, blocks
 
 #: A true cluster with more than this share of the rows is heavy (see `find_heavy`).
 HEAVY_SHARE = 1 / 256
-#: From this number on counts may exceed 31 bits, and the wide records are used.
+#: From this number of rows on, counts may exceed 31 bits, and records with 64-bit counts and codes are used.
 WIDE = 1 << 31
-#: Destination of cells: given by `bits` bits of their pred key after the first `skip`, or spread evenly if items may
-#: lack a pred key and it is the absent key. A plain tuple, which Numba types quickly.
+#: (skip, bits, lacking, absent): the destination of cells is given by `bits` bits of their predicted key after the
+#: first `skip`. If `lacking`, cells with the key `absent` are spread evenly. A plain tuple, which Numba types quickly.
 Targets = tuple[int, int, bool, int]
 
 
 def _records(code: str, *, counted: bool = False) -> dict[str, np.dtype]:
-    """Return the record types with this integer type for counts and codes; see `Plan`.
+    """Return the record types, with this integer type for counts and codes, by the names that `Plan` uses.
 
-    Rows are as long as the cells that replace them in place; `counted` rows have the number of rows they stand for.
+    Rows are as long as the cells that overwrite them; `counted` rows have a field for the number of rows they stand
+    for.
     """
     same = [("true", "i8"), ("pred", "i8")]
     cell = [("cluster", code), ("n", code), ("pred", "i8")]
@@ -60,19 +61,21 @@ WIDE_RECORDS, WIDE_COUNTED_RECORDS = _records("i8"), _records("i8", counted=True
 
 @dataclass(frozen=True)
 class Plan:
-    """The partitioning of the rows of one input; it depends on the keys only."""
+    """The partitioning of the rows of one input into parts; it depends on the keys only."""
 
     n_rows: int
     bits: int
-    heavy: NDArray[np.int64]  #: mixed true keys of heavy clusters, sorted, including the absent one
-    absent_true: NDArray[np.int64]  #: (0,) or (1,): mixed key for "not in the truth"
-    absent_pred: NDArray[np.int64]  #: likewise for the prediction
+    heavy: NDArray[
+        np.int64
+    ]  #: sorted mixed true keys of heavy clusters, including the key for "not in the truth"
+    absent_true: NDArray[np.int64]  #: mixed key for "not in the truth", if any; shape (0,) or (1,)
+    absent_pred: NDArray[np.int64]  #: mixed key for "not in the prediction", if any; shape (0,) or (1,)
     records: dict[str, np.dtype] = field(repr=False)
-    counted: bool = False  #: whether a row may stand for several, with their number
-    code: str = field(init=False, repr=False)  #: the type of counts and codes
-    #: parts in all: by true key, and by pred key for the rows of heavy clusters
+    counted: bool = False  #: whether a row has the number of rows that it stands for
+    code: str = field(init=False, repr=False)  #: the integer type of counts and codes
+    #: the number of parts: by true key and, for the rows of heavy clusters, by predicted key
     n_parts: int = field(init=False, repr=False)
-    #: ranges of parts, those of heavy clusters in ranges of their own
+    #: ranges of parts, one per task; no range has both regular parts and parts of heavy clusters
     tasks: list[tuple[int, int]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -95,7 +98,7 @@ class Plan:
         wide: bool,
         counted: bool = False,
     ) -> Plan:
-        """Plan with these heavy keys and the keys for "not on this side", None where every row has that side."""
+        """Create a plan from unmixed keys of heavy clusters and of "not on this side", if there are such rows."""
         no_true, no_pred = (
             NO_KEYS if key is None else mixed_keys([key]) for key in (absent_true, absent_pred)
         )
@@ -109,7 +112,7 @@ class Plan:
         return self.records["weighted row" if weighted else "row"]
 
     def targets(self, skip: int, bits: int) -> Targets:
-        """Return the destinations that these bits of their pred key give to cells."""
+        """Return the destinations of cells by these bits of their predicted keys."""
         lacking = self.absent_pred.size > 0
         return skip, bits, lacking, int(self.absent_pred[0]) if lacking else 0
 
@@ -127,9 +130,9 @@ def plan_parts(
     stands_for: int | None = None,
     part_rows: int = PART_ROWS,
 ) -> Plan:
-    """Choose the number of parts, and the true clusters that are too large for one.
+    """Choose the number of parts, and find the true clusters that are too large for one part.
 
-    Keys may come in several blocks. Where rows stand for several, `stands_for` is their total.
+    Keys may come in several blocks. If rows stand for several rows each, `stands_for` is the total of these.
     """
     n = sum(block.size for block in true_keys)
     bits = part_bits(n, part_rows)
@@ -139,9 +142,9 @@ def plan_parts(
 
 
 def find_heavy(keys: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Return the keys with a large share of the rows of all blocks, judged by a sample spread over them.
+    """Return the keys with a large share of the rows of all blocks, according to a sample.
 
-    Rows of such a cluster are partitioned by their other key; otherwise one part would hold them all.
+    The rows of such a cluster are partitioned by their other key; otherwise one part would contain all of them.
     """
     if len(keys) == 1:
         return find_heavy_in_sample(keys[0][sampled_rows(keys[0].size)])
@@ -150,40 +153,40 @@ def find_heavy(keys: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     shares = np.split(rows, np.searchsorted(rows, ends[:-1]))
     chosen = [
         block[share - end] for block, share, end in zip(keys, shares, ends, strict=True)
-    ]  # from its end
+    ]  # negative indices count from the end of a block
     return find_heavy_in_sample(np.concatenate(chosen))
 
 
 def find_heavy_in_sample(sample: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the keys with a large share of a sample, which stands for all rows."""
+    """Return the keys that have a large share of a representative sample of rows."""
     return frequent_keys(sample, max(1, sample.size * HEAVY_SHARE))[0]
 
 
 def frequent_keys(sample: NDArray[np.int64], most: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the keys that occur more than `most` times in a sample, ascending, and their counts."""
-    groups = (sample.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(52)  # 4,096 of them
-    candidates = sample[np.bincount(groups.view(np.int64))[groups] > most]  # few, if any, need sorting
+    groups = (sample.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(52)  # 4,096 groups of keys
+    candidates = sample[np.bincount(groups.view(np.int64))[groups] > most]  # leaves few keys to sort
     found, counts = np.unique(candidates, return_counts=True)
     return found[counts > most], counts[counts > most]
 
 
 def mixed_keys(keys: Iterable[int]) -> NDArray[np.int64]:
-    """Mix a few keys, as kernels do."""
+    """Return keys scrambled as kernels do; for a few keys."""
     return np.array([kernels.partition.mix(np.int64(key)) for key in keys], np.int64)
 
 
 NO_KEYS = np.empty(0, np.int64)
-#: True keys, pred keys, payload (the field `x`) and the number of rows each stands for; the last two may be None.
+#: True keys, predicted keys, payload (field `x`) and number of rows each row stands for; the last two may be None.
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
 Block = tuple[Piece, int, int]
-#: Workspace: the sum over a predicted cluster, `mass + rest`, and over its prediction-only items.
+#: Workspace for a predicted cluster: the sum over its items, `mass + rest`, and over its prediction-only items.
 CLUSTER = np.dtype([("key", "i8"), ("mass", "f8"), ("rest", "f8"), ("only", "f8")])
 
 
 def partition_rows(
     plan: Plan, pieces: Sequence[Piece], dtype: np.dtype, pool: Pool, *, mixed: bool = False
 ) -> tuple[np.ndarray, NDArray[np.int64]]:
-    """Gather the rows of each part in row order; return them and where each part begins.
+    """Sort rows stably by part; return them and where each part begins.
 
     Keys may be `mixed` already. Shapes: the arrays of each of the `pieces` (n_in_piece,).
     """
@@ -196,7 +199,7 @@ def partition_rows(
             others = pred if plan.heavy.size else None
             kernels.partition.count_parts(true, others, start, stop, mixed, 0, plan.bits, *heavy, out)
 
-    if plan.n_parts == 1:  # rows need not be counted if all go to one part, as those of small inputs do
+    if plan.n_parts == 1:  # small inputs have one part, so rows need not be counted by part
         counts[:, 0] = [sum(stop - start for _, start, stop in task) for task in tasks]
     else:
         pool.map(count, tasks, counts, stage="count rows by part")
@@ -214,7 +217,7 @@ def partition_rows(
 
 
 def _in_blocks(pieces: Sequence[Piece]) -> list[list[Block]]:
-    """Cut a piece into blocks, or take a list as blocks; return at most about 64 lists of adjacent blocks."""
+    """Return the tasks of `partition_rows`: blocks of a single piece, or at most about 64 lists of adjacent pieces."""
     if len(pieces) == 1:
         return [[(pieces[0], start, stop)] for start, stop in row_blocks(pieces[0][0].size)]
     whole = [(piece, 0, piece[0].size) for piece in pieces]
@@ -222,11 +225,11 @@ def _in_blocks(pieces: Sequence[Piece]) -> list[list[Block]]:
 
 
 class HeavyKeys(NamedTuple):
-    """Mixed keys of heavy clusters in a table without collisions: one look-up finds whether a key is among them."""
+    """Mixed keys of heavy clusters in a collision-free table, where one lookup finds whether a key is heavy."""
 
-    #: a power of two of them; empty slots hold a key whose slot is another
+    #: the keys by slot, a power of two of slots; an empty slot holds a key whose own slot is another
     slots: NDArray[np.int64]
-    shift: int  #: a key's slot is given by its bits from here on
+    shift: int  #: a key's slot is given by its bits from this one on
 
     @classmethod
     def of(cls, heavy: NDArray[np.int64]) -> HeavyKeys:
@@ -244,9 +247,9 @@ class HeavyKeys(NamedTuple):
 def _cell_space(rows: int, code: str, *, weighted: bool, counted: bool) -> tuple[Any, ...]:
     """Return the workspace of one thread for finding the cells of a part, reused from part to part.
 
-    Two hash tables, and an entry per cell: counts, heads, codes, sums and remainders. It has the length of the largest
-    part, but memory is touched only for existing cells. Last is a flag: kernels are compiled for rows that stand for
-    several, or for one.
+    It consists of two hash tables; of arrays by cell for counts, heads, codes, sums and rounding errors, as long as
+    the largest part but touched only for existing cells; and of a flag, by whose type kernels are compiled for rows
+    that stand for several rows, or for one.
     """
     counts, heads, codes = (np.empty(rows, kind) for kind in (code, np.int32, np.int32))
     sums = (np.empty(rows), np.empty(rows)) if weighted else (None, None)
@@ -256,35 +259,37 @@ def _cell_space(rows: int, code: str, *, weighted: bool, counted: bool) -> tuple
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """Cells after the last stage, in the order of the parts of their pred key."""
+    """Cells after the last stage, sorted by the part of their predicted key."""
 
-    #: including one-sided cells: the code of the side that lacks the item is -1; shape (n_cells,)
+    #: records of all cells; the code of a side that lacks the items is -1; shape (n_cells,)
     cells: np.ndarray
     pred_in_part: NDArray[np.integer]  #: code of the predicted cluster within its part; shape (n_cells,)
     bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
-    #: code of the first predicted cluster of each part; last, their number; shape (n_parts + 1,)
+    #: code of the first predicted cluster of each part, then the number of codes; shape (n_parts + 1,)
     pred_base: NDArray[np.int64]
-    n_true: int  #: codes of true clusters
-    has_one_sided: bool  #: whether a side lacks an item
+    n_true: int  #: number of codes of true clusters
+    has_one_sided: bool  #: whether a side lacks any item
     #: the mixed key of each predicted cluster by code, if requested; shape (n_pred,)
     keys: NDArray[np.int64] | None = None
-    #: the spread cluster that each of these is a part of, -1 for none; shape (n_pred,)
+    #: the spread cluster that each predicted cluster is a part of, -1 for none; shape (n_pred,)
     heavy: NDArray[np.int64] | None = None
-    #: gain in the sum of recall if truth-only items were singletons; see `IfAlone`
+    #: change in the sum of recall if truth-only items were singletons; see `IfAlone`
     recall_if_alone: float = 0.0
 
 
 class Parts(NamedTuple):
-    """Cells in the places of their rows, part by part."""
+    """Cells that have overwritten their rows, part by part."""
 
     cells: np.ndarray  #: the cells of a part stand at its front
     bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
-    #: cells and true clusters of each part; shape (n_parts,)
+    #: the number of cells and of true clusters of each part; shape (n_parts,)
     n_cells: NDArray[np.int64]
     n_clusters: NDArray[np.int64]
     targets: Targets  #: the destination of cells
-    histogram: NDArray[np.int64]  #: cells from each task to each destination; shape (n_tasks, 2**bits)
-    weighted: bool  #: whether there is a field `x`
+    histogram: NDArray[
+        np.int64
+    ]  #: number of cells from each task to each destination; shape (n_tasks, 2**bits)
+    weighted: bool  #: whether cells have a field `x`
     #: the mixed keys of true clusters that are not heavy, part by part, if requested
     keys: NDArray[np.int64] | None = None
 
@@ -329,7 +334,7 @@ def build_parts(
 
 
 def _fronts(values: np.ndarray, bounds: NDArray[np.int64], sizes: NDArray[np.int64]) -> np.ndarray:
-    """Gather the records at the fronts of parts."""
+    """Return the records at the fronts of parts, concatenated."""
     return np.concatenate([values[a : a + n] for a, n in zip(bounds, sizes, strict=False)])
 
 
@@ -343,13 +348,13 @@ def send_cells(
     outer: bool,
     empty: Callable[[int, np.dtype], np.ndarray] = buffers.empty,
 ) -> tuple[np.ndarray, NDArray[np.int64]]:
-    """Send the cells to the destinations of their pred keys; return them and where each destination begins.
+    """Copy the cells to the destinations given by their predicted keys; return them and where each destination begins.
 
-    `base` is the code of the first true cluster of each part, `sums` those of the heavy clusters, from
-    `add_heavy_sums`. If `outer`, margins are counts. `empty` makes the array of cells. Shapes: `base`
-    (n_parts,), `sums` (2, n_heavy).
+    `base` is the code of the first true cluster of each part, `sums` are those of the heavy clusters, from
+    `add_heavy_sums`. If `outer`, margins are counts. `empty` allocates the array of cells. Shapes: `base` (n_parts,),
+    `sums` (2, n_heavy).
     """
-    flag = np.empty(0) if parts.weighted else None  # kernels are compiled for either
+    flag = np.empty(0) if parts.weighted else None  # kernels are compiled for each of the two types
     absent = int(np.searchsorted(plan.heavy, plan.absent_true[0])) if plan.absent_true.size else -1
     most = int(parts.n_clusters.max())
     bounds, next_cell = offsets(parts.histogram)
@@ -374,9 +379,9 @@ def send_cells(
 def partition_cells(
     plan: Plan, arrived: np.ndarray, pool: Pool, places: NDArray[np.int64] | None = None
 ) -> tuple[np.ndarray, NDArray[np.int64]]:
-    """Gather the cells of each part of their pred key; return them and where each part begins.
+    """Sort cells stably by the part of their predicted key; return them and where each part begins.
 
-    `places`, if given, receives the final position of each cell that arrived. Shape (n_arrived,).
+    `places`, if given, receives the new position of each cell. Shape (n_arrived,).
     """
     starts, stops = zip(*row_blocks(arrived.size), strict=True)
     counts = np.zeros((len(starts), 1 << plan.bits), np.int64)
@@ -407,7 +412,7 @@ def close_parts(
     outside: bool,
     with_keys: bool = False,
 ) -> Built:
-    """Assign numbers to the predicted clusters, and false positives to their cells, in place."""
+    """Assign numbers to the predicted clusters of each part, and add false positives to the cells in place."""
     cells = arrived.view(plan.records["final"])
     pred_in_part = buffers.empty(arrived.size, plan.code)
     n_parts = bounds.size - 1
@@ -443,10 +448,10 @@ def locate_rows(
     bits: int,
     first: bool = False,
 ) -> NDArray[np.int64]:
-    """Return the position of each row's cell after `send_cells`; this repeats `build_parts` with row numbers.
+    """Return the position of each row's cell after `send_cells`, by repeating `build_parts` with row numbers.
 
-    With `first`, return the first row of each cell instead. The field `x` of `rows` (true, pred, x) is the number of
-    each row; they are overwritten. Shapes: `bounds` (n_parts + 1,), returns (n_rows,) or (n_cells,).
+    With `first`, return the first row of each cell instead. The field `x` of `rows` (true, pred, x) is the row
+    number; the rows are overwritten. Shapes: `bounds` (n_parts + 1,), result (n_rows,) or (n_cells,).
     """
     starts, stops = zip(*plan.tasks, strict=True)
     most_rows = int(np.diff(bounds).max())
@@ -490,7 +495,7 @@ def locate_rows(
 
 
 def heavy_sums(plan: Plan, parts: Parts, pool: Pool, *, outer: bool) -> NDArray[np.float64]:
-    """Sum the heavy clusters, part by part: (sum, rest) of each. Shape: (2 n_parts, n_heavy)."""
+    """Return the sums (sum, rest) of the heavy clusters over each of their parts. Shape: (2 n_parts, n_heavy)."""
     flag = np.empty(0) if parts.weighted else None
 
     def add(part: int) -> NDArray[np.float64]:
@@ -504,21 +509,21 @@ def heavy_sums(plan: Plan, parts: Parts, pool: Pool, *, outer: bool) -> NDArray[
 
 
 def add_heavy_sums(sums: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Add the results of `heavy_sums` into (sum, rest) of each cluster. Shape: (2, n_heavy)."""
+    """Return the totals (sum, rest) of heavy clusters over the results of `heavy_sums`. Shape: (2, n_heavy)."""
     columns = np.concatenate(sums).T
     mass = [math.fsum(column) for column in columns]
     rest = [math.fsum([*column, -total]) for column, total in zip(columns, mass, strict=True)]
     return np.array([mass, rest])
 
 
-#: Sums of a true cluster: weight * mass and mass of its scored cells; items, weight, mass of those left out.
+#: Number of sums of a true cluster: weight * mass and mass of its scored cells; items, weight and mass left out.
 N_SUMS = 5
 
 
 class IfAlone:
-    """Change of the sum of recall over items if truth-only items were singletons in the prediction.
+    """The change in the sum of recall over items if truth-only items were singletons in the prediction.
 
-    Where weights count inside the confusion matrices, left-out items of one true cluster are assumed to have equal
+    If weights count inside the confusion matrices, the truth-only items of one true cluster are assumed to have equal
     weights, since a cell holds only their sum. If `outer`, weights affect the mean only.
     """
 
@@ -528,7 +533,7 @@ class IfAlone:
         self._heavy = np.zeros((N_SUMS, 0))
 
     def add(self, plan: Plan, parts: Parts, pool: Pool) -> None:
-        """Add cells in place; parts without heavy clusters have all cells of their clusters."""
+        """Add cells; in parts without heavy clusters, all cells of each true cluster are present."""
         if not plan.absent_pred.size:  # there are no truth-only items
             return
         absent, flag = plan.absent_pred[0], np.empty(0) if parts.weighted else None
@@ -556,11 +561,11 @@ class IfAlone:
         self._changes.append(math.fsum(changes))
         for sums in of_heavy:
             if sums is not None:
-                sums[:, np.isin(plan.heavy, plan.absent_true)] = 0.0  # items on neither side
+                sums[:, np.isin(plan.heavy, plan.absent_true)] = 0.0  # skips items on neither side
                 self._heavy = sums if not self._heavy.size else self._heavy + sums
 
     def change(self) -> float:
-        """Return the change of the sum, once all cells have been added."""
+        """Return the change after all cells have been added."""
         if not self._changes:
             return 0.0
         heavy = kernels.cells.change_if_alone(self._heavy, self._heavy.shape[1])
@@ -573,9 +578,9 @@ def change_by_cell(
     mass: NDArray[np.float64],
     left: NDArray[np.float64],
 ) -> float:
-    """Return the same from cells with margins, whether or not their clusters have items left out.
+    """Return the change of `IfAlone` from cells with margins, including clusters without truth-only items.
 
-    By cell: `product` of weight and mass, 0 where it is left out itself; `alone`, its share of the products of left-out
+    By cell: `product` of weight and mass, 0 for truth-only items; `alone`, its share of the products of truth-only
     items; `mass` of the scored items of its true cluster, and of those `left` out. Shapes: (n_cells,).
     """
     before = np.divide(product, mass, out=np.zeros(mass.size), where=mass > 0)

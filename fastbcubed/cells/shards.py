@@ -1,7 +1,7 @@
-"""Shards of rows and of cells on disk, and predicted clusters too large for one, which are spread over all.
+"""Shards of rows and of cells on disk, and predicted clusters too large for one shard, which are spread over all.
 
-In the rows, a stand-in replaces such a cluster's key. The true key chooses one of several: so rows of one cell share a
-stand-in, each stand-in goes to a shard like any other key, and no cell is cut.
+The key of such a cluster is replaced in the rows by one of several stand-in keys, chosen by the true key. So all rows
+of a cell have the same stand-in, which goes to a shard like any other key, and no cell is split.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from fastbcubed.runtime.key_partitions import MAX_BITS, MAX_SHARD_BITS, offsets,
 from fastbcubed.runtime.spill import Behind, Packed, Spill, Spool
 from fastbcubed.runtime.threads import Pool, blocks
 
-#: Stand-ins of a cluster for each shard, so that all shards get about the same amount.
+#: Number of stand-ins of a cluster per shard, so that all shards get about the same number of rows.
 STAND_INS = 16
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The predicted clusters that are spread, and their stand-in keys."""
+    """The predicted clusters that are spread over all shards, and their stand-in keys."""
 
-    keys: NDArray[np.int64]  #: their keys, sorted; shape (n_heavy,)
-    first: int  #: the first stand-in; those of a cluster are consecutive
-    ways: int  #: stand-ins of each cluster, a power of two
+    keys: NDArray[np.int64]  #: the keys of these clusters, sorted; shape (n_heavy,)
+    first: int  #: the first stand-in; the stand-ins of a cluster are consecutive
+    ways: int  #: number of stand-ins of each cluster, a power of two
 
     @classmethod
     def of(cls, heavy: NDArray[np.int64], end: int, bits: int) -> Spread:
-        """Choose stand-ins below the key `end`, modulo 2**64, for 2**bits shards; one shard needs none."""
+        """Choose stand-ins just below the key `end`, modulo 2**64, for 2**bits shards; one shard needs none."""
         keys = np.sort(heavy) if bits else heavy[:0]
         ways = STAND_INS << bits
         first = np.array([end], np.int64).view(np.uint64) - np.uint64(keys.size * ways)
@@ -51,11 +51,11 @@ class Spread:
         return self.keys.size > 0
 
     def is_taken(self, pred_keys: NDArray[np.int64]) -> bool:
-        """Return whether a stand-in is in use as a key."""
+        """Return whether a stand-in already occurs among the keys."""
         return bool(self) and bool(kernels.sums.find_run(pred_keys, self.first, self.keys.size * self.ways))
 
     def stand_ins(self, true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the pred keys, with stand-ins for the clusters that are spread. Shapes: (n,), (n,) -> (n,)."""
+        """Return the predicted keys, those of spread clusters replaced by stand-ins. Shapes: (n,), (n,) -> (n,)."""
         if not self:
             return pred_keys
         at = np.minimum(np.searchsorted(self.keys, pred_keys), self.keys.size - 1)
@@ -69,7 +69,7 @@ class Spread:
         return found
 
     def clusters(self, mixed: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the index in `keys` of the cluster that each mixed key stands in for, -1 if none."""
+        """Return the index in `keys` of the cluster that each mixed key stands in for, or -1."""
         keys = kernels.partition.unmix_all(np.ascontiguousarray(mixed)).view(np.uint64)
         number = keys - np.array([self.first], np.int64).view(np.uint64)
         number = np.minimum(number, np.uint64(self.keys.size * self.ways)).astype(np.int64) // self.ways
@@ -86,7 +86,7 @@ class HeavySums:
         self.scored, self.strangers = np.zeros((2, spread.keys.size), np.int64)
 
     def add(self, arrived: np.ndarray, *, outer: bool) -> None:
-        """Add cells that leave a shard of rows."""
+        """Add the cells that leave a shard of rows."""
         if not self._spread:
             return
         cluster = self._spread.clusters(arrived["pred"])
@@ -101,7 +101,7 @@ class HeavySums:
             side.append(added)
 
     def close(self, built: partitioned.Built, *, outer: bool, outside: bool) -> partitioned.Built:
-        """Add the false positives to cells of spread clusters, and return which clusters of the shard those are."""
+        """Add the false positives of cells of spread clusters, and record which clusters are parts of them."""
         if not self._spread:
             return built
         assert built.keys is not None
@@ -123,7 +123,7 @@ class HeavySums:
     def one_sided(
         self, found: Mapping[str, OneSided], heavy: NDArray[np.int64] | None
     ) -> Mapping[str, OneSided]:
-        """Return the one-sided items of a shard, with its heavy clusters summed over all shards."""
+        """Return the one-sided items of a shard, those of spread clusters replaced by their sums over all shards."""
         if heavy is None or not self.strangers.any():
             return found
         codes = np.flatnonzero(heavy >= 0)
@@ -146,51 +146,51 @@ def pred_codes(heavy: NDArray[np.int64], first: int) -> NDArray[np.int64]:
     return np.where(heavy >= 0, heavy, first + np.cumsum(heavy < 0) - 1)
 
 
-#: A limit below this leaves no room for the blocks that are read.
+#: The smallest memory limit; a smaller one would leave no room for the blocks that are read.
 SMALLEST_LIMIT = 64 << 20
-#: Maximal bytes of a row while its shard is processed: as spilled (twice: the next shard is read ahead), in its part
-#: (twice: the next shard is built), as a cell that leaves (twice: the last shard's are being written).
+#: Maximum bytes per row of a shard in progress: as spilled (twice, since the next shard is read ahead), in its part
+#: (twice, since the next shard is built), and as a cell that leaves (twice, since the last shard's are being written).
 WORK_BYTES = 24 + 24 + 24 + 24 + 40 + 40
-#: Bytes of a cell on its way to the shard of its pred key.
+#: Bytes of a cell on its way to the shard of its predicted key.
 ARRIVED_BYTES = 32
-#: The part of the limit for the labels of a shard, of which several copies exist while they are written.
+#: The labels of a shard may take one part in this many of the limit; several copies exist while they are written.
 LABEL_SHARE = 16
 #: Clusters up to this size are counted in a table, larger ones one by one.
 COUNTED = 1 << 12
-#: Parts whose clusters are counted at once.
+#: Number of parts whose clusters are counted at once.
 PARTS_COUNTED = 16
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The number of shards, and the share of them kept in memory."""
+    """The number of shards, and the memory for shards that are not spilled."""
 
-    bits: int  #: there are 2**bits shards by true key, and as many by pred key
-    #: bytes of rows and of cells that need not be spilled
+    bits: int  #: there are 2**bits shards by true key, and as many by predicted key
+    #: bytes of rows and of cells that are kept in memory
     rows_kept: int
     cells_kept: int
 
     @classmethod
     def of(cls, n_rows: int, limit: int, label_bytes: int = 0) -> Layout:
-        """Split the limit: two fifths for the shards in progress, half for the shards that are kept.
+        """Divide the limit: two fifths for the shards in progress, half for the shards that are kept in memory.
 
-        Where clusters are named, the labels of a shard, `label_bytes` a row, are a small part of it, too.
+        If clusters are named, a shard's labels, of `label_bytes` a row, must also be a small part of the limit.
         """
         shards = -(-n_rows * WORK_BYTES // (limit * 2 // 5))
         shards = max(shards, n_rows * label_bytes // (limit // LABEL_SHARE))
         return cls(min(max(shards - 1, 0).bit_length(), MAX_SHARD_BITS), limit * 3 // 10, limit // 5)
 
     def spill_of_rows(self, n_rows: int, row_bytes: int) -> int:
-        """Return the bytes of rows that are spilled."""
+        """Return the number of bytes of rows that are spilled."""
         return max(0, n_rows * row_bytes - self.rows_kept)
 
     def spill_of_cells(self, n_cells: int) -> int:
-        """Return the bytes of cells that are spilled on their way to the shards of their pred keys."""
+        """Return the number of bytes of cells that are spilled on their way to the shards of their predicted keys."""
         return max(0, n_cells * ARRIVED_BYTES - self.cells_kept)
 
 
 def require_limit(limit: int) -> None:
-    """Raise for a limit that leaves no room for the blocks that are read."""
+    """Raise OptionError for a limit that leaves no room for the blocks that are read."""
     if limit < SMALLEST_LIMIT:
         raise OptionError(
             f"{arg('memory_limit')} is {limit:,} bytes, but the disk engine needs at least "
@@ -200,13 +200,13 @@ def require_limit(limit: int) -> None:
 
 @dataclass
 class SizeCounts:
-    """The number of clusters by size on a side."""
+    """The number of clusters of each size on one side."""
 
     small: NDArray[np.int64] = field(default_factory=lambda: np.zeros(COUNTED, np.int64))
     large: Counter[int] = field(default_factory=Counter)
 
     def add(self, sizes: NDArray[np.integer]) -> None:
-        """Count clusters by size, without empty ones."""
+        """Count clusters by size, ignoring empty ones."""
         if kernels.sums.count_sizes(sizes, self.small):
             self.large.update(sizes[sizes >= COUNTED].tolist())
         self.small[0] = 0
@@ -217,18 +217,19 @@ class SizeCounts:
         self.large.update(other.large)
 
     def histogram(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the sizes that occur, ascending, and the number of clusters of each."""
+        """Return the sizes that occur, ascending, and the number of clusters of each size."""
         found = {int(size): int(self.small[size]) for size in np.flatnonzero(self.small)} | self.large
         sizes = np.array(sorted(found), np.int64)
         return sizes, np.array([found[int(size)] for size in sizes], np.int64)
 
 
 class RowShards:
-    """The rows of all blocks, sharded by true key; those of large clusters by pred key.
+    """The rows of all blocks, sharded by true key, or by predicted key if the true cluster is heavy.
 
-    `n_rows` may be an estimate. The `absent` key stands for "not on this side"; None if there are no such rows. Rows of
-    `pairs`, if given, are preaggregated before they are stored: a stored row may then stand for several. If
-    `weighs_pairs`, the pairs of items within such a row are weighed, which is impossible later.
+    `n_rows` may be an estimate. The key `absent` stands for "not on this side"; it is None if there are no such rows.
+    Rows of the frequent `pairs`, if given, are preaggregated before they are stored: a stored row may stand for
+    several. If `weighs_pairs`, the pairs of items within such a row are weighed at that point, since their weights
+    are then lost.
     """
 
     def __init__(
@@ -266,9 +267,9 @@ class RowShards:
         *,
         placed: bool = False,
     ) -> NDArray[np.int32] | None:
-        """Take a block of rows; blocks count in the order of their indexes, whatever order they come in.
+        """Store a block of rows; blocks are ordered by their indexes, even if they arrive in another order.
 
-        Where `placed`, returns the place of each row among the stored rows of the block, ordered by shard.
+        If `placed`, returns the place of each row among the stored rows of the block, sorted by shard.
         """
         n_each = stored_as = None
         if self._pairs is not None:
@@ -302,23 +303,23 @@ class RowShards:
     def _weigh_within(
         self, weight: NDArray[np.float64], stored_as: NDArray[np.int64], rows: Condensed
     ) -> None:
-        """Weigh the pairs of items within each stored row, if requested."""
+        """Sum weight products over the pairs of items within each stored row, if requested."""
         if self._within is not None:
             scored = (rows.true_keys != self._absent) & (rows.pred_keys != self._absent)
             self._within.append(kernels.preaggregate.weigh_pairs(weight, stored_as, scored))
 
     @property
     def pair_weight_within(self) -> float:
-        """The sum of the products of the weights of two items within one stored row; scored items only."""
+        """The sum of weight products over pairs of scored items within one stored row."""
         return math.fsum(self._within or ())
 
     def cells(
         self, pool: Pool, *, outer: bool, again: bool = False, keys: Packed | None = None
     ) -> CellShards:
-        """Build the cells of all shards and send them to the shards of their pred keys.
+        """Build the cells of all shards and send them to the shards of their predicted keys.
 
-        The rows are dropped, unless they are needed `again`. `keys`, if given, receives the mixed keys of the true
-        clusters by code.
+        The rows are dropped unless they are needed `again`. `keys`, if given, receives the mixed keys of the true
+        clusters in order of code.
         """
         found = CellShards(self.plan, self.layout, self.spill, self.spread, outer=outer)
         if keys is not None:
@@ -328,7 +329,7 @@ class RowShards:
             self._heavy_cells(found, apart, pool, outer)
         n_rows = None
         for shard, plan, parts in pool.ahead(self._built(pool, with_keys=keys is not None)):
-            if n_rows is None:  # shards are random samples of the true clusters: the first gives an estimate
+            if n_rows is None:  # the first shard, a random sample of the true clusters, gives an estimate
                 n_rows = int(self.rows.sizes()[: 1 << self.layout.bits].sum())
                 n_cells = n_rows * int(parts.n_cells.sum()) // plan.n_rows
                 self.spill.require_free(self.layout.spill_of_cells(n_cells))
@@ -344,14 +345,14 @@ class RowShards:
         return found
 
     def _built(self, pool: Pool, *, with_keys: bool) -> Iterator[tuple[int, Plan, partitioned.Parts]]:
-        """Yield the shards without heavy clusters, with their cells."""
+        """Yield each shard without heavy clusters, and its cells."""
         for shard, raw in self.rows.read_ahead(range(1 << self.layout.bits), pool, "build cells"):
             yield shard, *self._build(raw, pool, with_keys=with_keys)
 
     def in_parts(
         self, raw: np.ndarray, payload: np.ndarray | None, dtype: np.dtype, pool: Pool
     ) -> tuple[Plan, np.ndarray, NDArray[np.int64]]:
-        """Return the plan of a shard's parts, its rows in parts, and where each part begins."""
+        """Return the plan of a shard's parts, its rows sorted by part, and where each part begins."""
         plan = replace(self.plan, n_rows=raw.size, bits=part_bits(raw.size))
         piece = (raw["true"], raw["pred"], payload, raw["n"] if "n" in (dtype.names or ()) else None)
         return plan, *partitioned.partition_rows(plan, [piece], dtype, pool, mixed=True)
@@ -367,7 +368,7 @@ class RowShards:
         )  # fmt: skip
 
     def _heavy_cells(self, found: CellShards, shards: list[int], pool: Pool, outer: bool) -> None:
-        """Build the cells of the heavy clusters; they can leave once all of them are summed."""
+        """Build the cells of the heavy clusters, which are sent on only after all of them have been summed."""
         waiting, sums = [], []
         dtype = self.plan.records["weighted cell" if self.weighted else "cell"]
         cells = Spool(dtype, self.n_shards, self.spill, self.layout.cells_kept // 2)
@@ -401,7 +402,7 @@ class RowShards:
 
 
 class CellShards:
-    """Cells with their false negatives, sharded by pred key."""
+    """Cells with their false negatives, sharded by predicted key."""
 
     def __init__(self, plan: Plan, layout: Layout, spill: Spill, spread: Spread, *, outer: bool) -> None:
         self.plan, self._outer = plan, outer
@@ -424,7 +425,7 @@ class CellShards:
         sums: NDArray[np.float64] | None,
         pool: Pool,
     ) -> None:
-        """Take the cells of a shard of rows."""
+        """Store the cells of a shard of rows."""
         pages, outer = self._leaving.pages(), self._outer
         self.alone.add(plan, parts, pool)
         arrived, bounds = partitioned.send_cells(
@@ -434,11 +435,11 @@ class CellShards:
         self._leaving.hand_over((sums is None, shard), pages, bounds)
 
     def settle(self) -> None:
-        """Wait until all cells have left."""
+        """Wait until all cells are stored."""
         self._leaving.settle()
 
     def count_items(self, plan: Plan, parts: partitioned.Parts, pool: Pool) -> None:
-        """Count the true clusters of a shard by their size."""
+        """Count the true clusters of a shard by size."""
 
         def count(first: int, last: int) -> SizeCounts:
             sizes = np.zeros(int(parts.n_clusters[first:last].sum()), np.int64)
@@ -460,9 +461,9 @@ class CellShards:
     def close(
         self, pool: Pool, *, outer: bool, outside: bool, placed: bool = False, with_keys: bool = False
     ) -> Iterator[tuple[int, partitioned.Built, NDArray[np.int64] | None]]:
-        """Close the cells, shard by shard; codes of predicted clusters begin at 0 in each.
+        """Add false positives to the cells, shard by shard; codes of predicted clusters begin at 0 in each shard.
 
-        Yields the shard, its cells and, where `placed`, the position among them of each cell that arrived.
+        Yields the shard, its cells and, if `placed`, the position among them of each cell that arrived.
         """
         self.pred_sizes.add(self.heavy_preds.scored)
         for shard, raw in self.cells.read_ahead(range(self.cells.n_shards), pool, "close cells"):
@@ -478,7 +479,7 @@ class CellShards:
             yield shard, self._count_closed(built, pool), places
 
     def _count_closed(self, built: partitioned.Built, pool: Pool) -> partitioned.Built:
-        """Count the predicted clusters of a shard by size, and return whether some cells are one-sided."""
+        """Count the predicted clusters of a shard by size; return whether any cell is one-sided."""
 
         def count(first: int, last: int) -> tuple[SizeCounts, int, int]:
             base = built.pred_base[first : last + 1] - built.pred_base[first]
@@ -489,7 +490,7 @@ class CellShards:
                     built.cells, built.pred_in_part, start, stop, sizes[base[k] : base[k + 1]]
                 )
                 scored, exact = scored + found[0], exact + found[1]
-            if built.heavy is not None:  # parts of clusters
+            if built.heavy is not None:  # parts of spread clusters are not counted here
                 sizes[built.heavy[built.pred_base[first] : built.pred_base[last]] >= 0] = 0
             counted = SizeCounts()
             counted.add(sizes)

@@ -1,8 +1,8 @@
-"""Joint cells: items that share their clusters in three clusterings, a truth, a baseline and an experiment.
+"""Joint cells: groups of items with equal clusters in all of three clusterings, a truth, a baseline and an experiment.
 
-All sums are over cells of two-sided tables. With cells of truth and baseline as clusters of one side, and cells of
-truth and experiment as those of the other, the intersections are the joint cells; the rest of the former was wrongly
-split off, the rest of the latter was correctly merged.
+All sums are over cells of tables with two sides. Take the cells of truth and baseline as the clusters of one side, and
+those of truth and experiment as the clusters of the other: their intersections are the joint cells. The rest of a
+cluster of the first side was wrongly split off, the rest of one of the second was correctly merged.
 
     truth, baseline   --> cells --+
                                   +--> joint cells
@@ -24,22 +24,22 @@ from fastbcubed.types import Floats
 
 
 class ItemSets(NamedTuple):
-    """The clusters B (baseline), E (experiment) and I (truth) of an item, cut into parts: the weight of each part.
+    """The parts of an item's clusters B (baseline), E (experiment) and I (truth), by weight.
 
-    Shape (n_cells,), by joint cell. A part without items is exactly 0.
+    Shape (n_cells,) each, by joint cell. A part without items is exactly 0.
     """
 
     stable: Floats  #: in B and E, including the item itself
     split: Floats  #: in B but not in E
     merged: Floats  #: in E but not in B
     good_stable: Floats  #: in B, E and I
-    bad_stable: Floats  #: in B and E, not in I
-    good_split: Floats  #: in B, neither in E nor in I
-    bad_split: Floats  #: in B and I, not in E
-    good_merge: Floats  #: in E and I, not in B
-    bad_merge: Floats  #: in E, neither in B nor in I
-    baseline_lacks: Floats  #: in I, not in B
-    experiment_lacks: Floats  #: in I, not in E
+    bad_stable: Floats  #: in B and E but not in I
+    good_split: Floats  #: in B but in neither E nor I
+    bad_split: Floats  #: in B and I but not in E
+    good_merge: Floats  #: in E and I but not in B
+    bad_merge: Floats  #: in E but in neither B nor I
+    baseline_lacks: Floats  #: in I but not in B
+    experiment_lacks: Floats  #: in I but not in E
 
     @property
     def baseline(self) -> tuple[Floats, Floats, Floats]:
@@ -48,19 +48,18 @@ class ItemSets(NamedTuple):
 
     @property
     def experiment(self) -> tuple[Floats, Floats, Floats]:
-        """The same in the experiment."""
+        """The tp, fp and fn of each item in the experiment."""
         return self.good_stable + self.good_merge, self.bad_merge + self.bad_stable, self.experiment_lacks
 
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """Joint cells, the parts of the clusters of their items, and a row of each."""
+    """Joint cells, the parts of the clusters of their items, and one row of each."""
 
-    #: the joint cells as a table, with their rows; its two sides are the cells of truth and baseline, and of truth and
-    #: experiment
+    #: the joint cells as a table with rows; its sides are the cells of truth and baseline, and of truth and experiment
     cells: Contingency
     sets: ItemSets
-    row: NDArray[np.int64]  #: one of the rows of each joint cell
+    row: NDArray[np.int64]  #: one row of each joint cell
 
 
 def join(
@@ -74,11 +73,11 @@ def join(
     change: tuple[Contingency, NDArray[np.int64]] | None = None,
     n_new: int = 0,
 ) -> Joint:
-    """Build the joint cells of rows by the keys of their clusters.
+    """Build the joint cells of rows from the keys of their clusters.
 
-    `change` holds the cells of baseline and experiment, and the cell of each row in them, where known; it may include
-    items that the truth lacks, which match no row. The last `n_new` rows are in no joint cell, but mates of those that
-    are: the baseline lacks them, and each has its own key there.
+    `change` holds the cells of baseline and experiment, and each row's cell in them, if known; it may include items
+    that the truth lacks, which match no row. The last `n_new` rows are items that the baseline lacks, each with its
+    own baseline key. They are in no joint cell, but are mates of the items that are.
     """
     n = true_keys.size - n_new
     before = cells_of_keys(true_keys, baseline_keys, weight, pool, weighting=weighting)
@@ -114,9 +113,9 @@ def _item_sets(
     e: NDArray[np.int64],
     c: NDArray[np.int64],
 ) -> ItemSets:
-    """Return the parts by joint cell, whose cells in the tables of two sides are b, e and c.
+    """Return the parts of clusters by joint cell; b, e and c are its cells in the three tables of two sides.
 
-    The rest of a part is 0 if it has no items, which is decided by counts, not by the difference of two sums.
+    Whether a difference is exactly 0 is decided by counts of items, not by the difference of two sums.
     """
     shared = cells.n.astype(np.int64)
     kept = change.n[c].astype(np.int64)
@@ -141,5 +140,5 @@ def _item_sets(
 
 
 def _rest(whole: Floats, part: Floats, is_all: NDArray[np.bool_]) -> Floats:
-    """Return the weight of a whole minus that of a part; 0 where the part is the whole."""
+    """Return the weight of a whole minus that of a part, 0 where `is_all` marks the part as the whole."""
     return np.where(is_all, 0.0, np.maximum(whole - part, 0.0))

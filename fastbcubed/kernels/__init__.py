@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 if not TYPE_CHECKING:  # type checkers should report any other name
 
     def __getattr__(name):
-        """Return a kernel module, loaded on first use."""
+        """Return a kernel module, which is imported on first use."""
         module = f"{__name__}.{name}"
         try:
-            if not name.startswith("_"):  # what Python itself asks for, such as __wrapped__
+            if not name.startswith("_"):  # private names are requested by Python itself, such as __wrapped__
                 return import_module(module)
         except ModuleNotFoundError as error:
-            if error.name != module:  # a package that the kernels need
+            if error.name != module:  # the module exists, but a package that it imports does not
                 raise
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,9 +1,9 @@
-"""What the kernels on rows and cells do, done on whole arrays: for inputs too small to compile, too large for loops.
+"""Array versions of the kernels that count cells, for inputs too small to compile and too large for Python loops.
 
-Each function takes the arguments of the kernel of the same name, and gives the same results, to the last bit, except
-in workspace: rows are sorted in place of entered into hash tables, and sums are added up in the order of rows. It
-writes only once everything is known, and returns `NotImplemented` where loops are to do it: for few rows, which loops
-are faster for, and for what is rare.
+Each function has the name and arguments of its kernel and returns the same results to the last bit; only the contents
+of workspace differ. Rows are sorted instead of entered into hash tables, and sums follow the order of rows. Outputs
+are written only after all results are computed. A function returns `NotImplemented` if the kernel should run as a
+Python loop instead: for few rows, for which loops are faster, and for rare cases.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from fastbcubed.kernels.partition import (
     places_of,
 )
 
-#: Rows below which loops are faster.
+#: With fewer rows than this, loops are faster.
 FEW_ROWS = 64
-#: Odd numbers that spread keys over the leading bits: those of the keys themselves are alike within a part.
+#: Odd factors that hash keys into the leading bits; the leading bits of the keys themselves are equal within a part.
 SPREAD, SPREAD_PAIRS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
-#: Sums that are continued together, below which they are continued one by one.
+#: With fewer open sums than this, values are added one by one.
 FEW_SUMS = 16
-#: Whole numbers below this are exact as doubles.
+#: Integers below this are exact as doubles.
 EXACT = float(1 << 53)
 
 
 def number_groups(*keys):
-    """Return the first row of each group of rows with equal keys, and the number of the group of each row.
+    """Return the index of the first row of each group of equal keys, and each row's group number.
 
-    The leading bits of hashes are sorted with the row below them: sorting plain numbers is what NumPy does fastest.
+    `keys` are one or more int64 arrays of shape (n,). Groups are numbered by their first row. The leading bits of each
+    key's hash are combined with its row index and sorted as plain integers, which is NumPy's fastest sort.
     """
     n = keys[0].size
     low = np.uint64(max(n - 1, 0).bit_length())
@@ -64,7 +65,7 @@ def number_groups(*keys):
 
 
 def in_order(codes):
-    """Return the rows ordered by code, those of a code in order, and where each row stands among those of its code."""
+    """Return a stable ordering of rows by code, and each row's rank among the rows of its code. Shape (n,) each."""
     low = max(codes.size - 1, 0).bit_length()
     rows = np.sort((codes.astype(np.int64) << low) | np.arange(codes.size)) & ((1 << low) - 1)
     counts = np.bincount(codes)
@@ -74,11 +75,14 @@ def in_order(codes):
 
 
 def add_by_code(codes, values, total, error):
-    """Add values to `total + error` by code, without loss, those of a code in order; see `add_exactly`."""
+    """Add each value to the sum of its code in place, in row order and without loss (see `add_exactly`).
+
+    `codes` and `values` have shape (n,); `total` and `error`, each sum and its rounding error, shape (n_codes,).
+    """
     if not codes.size:
         return
     if abs(total).sum() + abs(values).sum() < EXACT and (values == np.floor(values)).all():
-        if (total == np.floor(total)).all():  # nothing is lost, whatever the order
+        if (total == np.floor(total)).all():  # integers: exact in any order
             total += np.bincount(codes, values, total.size)
             return
     _, ranks = in_order(codes)
@@ -97,12 +101,16 @@ def add_by_code(codes, values, total, error):
 
 
 def sum_weights(numbers, counts, x):
-    """Add up the weights of each cell as `merge_rows` does: plainly, and each full number of weights exactly."""
+    """Return the sum of weights of each cell, in the same order and groups as `merge_rows`.
+
+    Each group of WEIGHTS_AT_ONCE weights is summed plainly; the sums of groups are then added exactly. Shapes:
+    `numbers` (cell of each row) and `x` (n_rows,), `counts` (rows of each cell) (n_cells,).
+    """
     if counts.max(initial=0) < WEIGHTS_AT_ONCE:
         return np.bincount(numbers, x, counts.size)
     _, ranks = in_order(numbers)
     full = counts // WEIGHTS_AT_ONCE
-    firsts = np.cumsum(full + 1) - full - 1  # each cell has full ones, then the rest
+    firsts = np.cumsum(full + 1) - full - 1  # each cell has its full groups, then the incomplete one
     sums = np.bincount(firsts[numbers] + ranks // WEIGHTS_AT_ONCE, x, int((full + 1).sum()))
     rest = sums[firsts + full]
     is_full = np.ones(sums.size, np.bool_)
@@ -113,14 +121,14 @@ def sum_weights(numbers, counts, x):
 
 
 def targets_of(preds, numbers, targets):
-    """Return the target of each cell; see `target_of`."""
+    """Return the target of each cell, the partition by predicted cluster it is sent to; see `target_of`."""
     skip, bits, lacking, absent = targets
     found = bits_of.py_func(preds, skip, bits)
     return np.where(preds == absent, numbers & ((1 << bits) - 1), found) if lacking else found
 
 
 def count_pairs(true, pred, slots, first, seen):
-    """Do the same as the kernel."""
+    """Write the first row and the number of rows of each distinct pair of codes; return the number of pairs."""
     if true.size < FEW_ROWS:
         return NotImplemented
     firsts, numbers = number_groups(true, pred)
@@ -129,38 +137,42 @@ def count_pairs(true, pred, slots, first, seen):
 
 
 def ranges(bounds, sizes):
-    """Return the part of each record at the fronts of parts, its number there, and its position."""
+    """Return the part, the number within the part and the position of each record, where each part has `sizes` records.
+
+    The records of a part are contiguous from its bound on. Shapes: (n_parts,), (n_parts,) -> three of (n_records,).
+    """
     part = np.repeat(np.arange(sizes.size), sizes)
     number = np.arange(part.size) - (np.cumsum(sizes) - sizes)[part]
     return part, number, bounds[part] + number
 
 
 def find_cells(keys, bounds, part_from, part_to):
-    """Find the cells of several parts; return their first rows, the cell of each row, `ranges` and sizes by part."""
+    """Find the cells of several parts; return their first rows, each row's cell, their `ranges`, and cells per part."""
     firsts, numbers = number_groups(*keys)
     sizes = np.diff(np.searchsorted(firsts, bounds[part_from : part_to + 1] - bounds[part_from]))
     return firsts, numbers, ranges(bounds[part_from:part_to], sizes), sizes
 
 
 def keys_of(rows, start, stop):
-    """Return the keys of some rows."""
+    """Return contiguous copies of the true and predicted keys of the rows start..stop."""
     return tuple(np.ascontiguousarray(rows[name][start:stop]) for name in ("true", "pred"))
 
 
 def part_of_rows(bounds, part_from, part_to):
-    """Return the part of each row of several parts, from 0 on."""
+    """Return the part of each row, numbered from 0 at `part_from`."""
     return np.repeat(np.arange(part_to - part_from), np.diff(bounds[part_from : part_to + 1]))
 
 
 def is_small(bounds, part_from, part_to):
-    """Return whether several parts have few rows."""
+    """Return whether the parts have fewer than FEW_ROWS rows in total."""
     return bounds[part_to] - bounds[part_from] < FEW_ROWS
 
 
 def number_by_part(keys, part, n_parts):
-    """Return the first of each group of equal keys, the number of each from 0 in its part, and how many parts have.
+    """Assign numbers to the distinct keys of each part.
 
-    No key is in several parts, and `part` ascends.
+    Returns the first row of each key, the number of each row's key, from 0 in its part, and the number of keys of
+    each part. No key may occur in several parts, and `part` (n_rows,) must ascend.
     """
     firsts, numbers = number_groups(keys)
     n = np.bincount(part[firsts], minlength=n_parts)
@@ -170,7 +182,7 @@ def number_by_part(keys, part, n_parts):
 def build_cells(
     rows, cells, bounds, part_from, part_to, targets, heavy, space, n_cells, n_clusters, histogram, keys
 ):
-    """Do the same as the kernel."""
+    """Turn the rows of several parts into cells, and number the true clusters of each part."""
     weighted, counted = space[5] is not None, space[7] is not None
     start, stop = bounds[part_from], bounds[part_to]
     if (
@@ -200,7 +212,7 @@ def build_cells(
 
 
 def locate_cells(rows, bounds, part_from, part_to, targets, space, slot_of_row, n_cells, histogram):
-    """Do the same as the kernel."""
+    """Find the cells of several parts again, and write the position of each row's cell."""
     if is_small(bounds, part_from, part_to):
         return NotImplemented
     start, stop = bounds[part_from], bounds[part_to]
@@ -215,18 +227,18 @@ def locate_cells(rows, bounds, part_from, part_to, targets, space, slot_of_row, 
 
 
 def place_cells(rows, bounds, part_from, part_to, targets, n_cells, next_cell):
-    """Do the same as the kernel."""
+    """Write each located cell's destination in `scatter_cells` to its field `true`."""
     _, number, at = ranges(bounds[part_from:part_to], n_cells[part_from:part_to])
     rows["true"][at] = places_of(targets_of(rows["pred"][at], number, targets), next_cell)
 
 
 def look_up_cells(rows, start, stop, cells):
-    """Do the same as the kernel."""
+    """Replace the position of each row's cell by the number of the finished cell."""
     cells[start:stop] = rows["true"][cells[start:stop]]
 
 
 def find_first_rows(rows, bounds, part_from, part_to, targets, space, n_cells, histogram):
-    """Do the same as the kernel."""
+    """Find the cells of several parts again, and write the first row of each to its field `x`."""
     if is_small(bounds, part_from, part_to):
         return NotImplemented
     start, stop = bounds[part_from], bounds[part_to]
@@ -240,18 +252,18 @@ def find_first_rows(rows, bounds, part_from, part_to, targets, space, n_cells, h
 
 
 def place_first_rows(rows, bounds, part_from, part_to, targets, n_cells, next_cell, first_rows):
-    """Do the same as the kernel."""
+    """Write the first row of each cell to the position of the finished cell."""
     _, number, at = ranges(bounds[part_from:part_to], n_cells[part_from:part_to])
     first_rows[places_of(targets_of(rows["pred"][at], number, targets), next_cell)] = rows["x"][at]
 
 
 def place_preds(pred, places, start, stop, out):
-    """Do the same as the kernel."""
+    """Write the mixed predicted keys of one block of rows to the destinations of its rows."""
     out[places[start:stop]] = mix.py_func(pred[start:stop])
 
 
 def number_rows(keys, bounds, part_from, part_to, space, codes, order, n_clusters):
-    """Do the same as the kernel."""
+    """Assign numbers to the true clusters of each part by first row; `order` puts these rows before the others."""
     if is_small(bounds, part_from, part_to):
         return NotImplemented
     start, stop, part = bounds[part_from], bounds[part_to], part_of_rows(bounds, part_from, part_to)
@@ -265,7 +277,7 @@ def number_rows(keys, bounds, part_from, part_to, space, codes, order, n_cluster
 def build_cells_of_numbered(
     rows, weights, cells, bounds, part_from, part_to, n_clusters, targets, space, n_cells, histogram
 ):
-    """Do the same as the kernel."""
+    """Count the cells of several parts whose true clusters `number_rows` has numbered."""
     start, stop, found = bounds[part_from], bounds[part_to], n_clusters[part_from:part_to]
     x = None if weights is None else weights[start:stop]
     if is_small(bounds, part_from, part_to) or (x is not None and np.signbit(x).any()):
@@ -285,7 +297,7 @@ def build_cells_of_numbered(
 def scatter_cells(
     cells, parts, part_from, part_to, targets, weighted, outer, heavy, absent_true, sums, next_cell, out
 ):
-    """Do the same as the kernel."""
+    """Write the cells of several parts, with their false negatives, to their targets."""
     bounds, n_cells, n_clusters, base = (each[part_from:part_to] for each in parts)
     part, number, at = ranges(bounds, n_cells)
     if at.size < FEW_ROWS:
@@ -314,7 +326,7 @@ def close_cells(
     arrived, cells, pred_codes, bounds, part_from, part_to, outer, outside, absent_pred,
     space, n_clusters, keys,
 ):  # fmt: skip
-    """Do the same as the kernel."""
+    """Assign numbers to the predicted clusters of several parts, and write the false positives of their cells."""
     if is_small(bounds, part_from, part_to):
         return NotImplemented
     start, stop, n_parts = bounds[part_from], bounds[part_to], part_to - part_from

@@ -1,7 +1,7 @@
-"""Kernels compiled by Numba, and the cache of their code.
+"""Compilation of kernels by Numba, and the on-disk cache of their machine code.
 
-Numba neither reads nor writes a cache in a read-only directory. In a container with read-only files, the
-kernels compiled with the image are therefore linked into a writable directory.
+Numba neither reads nor writes a cache in a read-only directory. Kernels that were compiled into a read-only
+container image are therefore linked into a writable directory.
 """
 
 from __future__ import annotations
@@ -45,34 +45,34 @@ if sys.platform != "win32":
     import fcntl
 
 config: Any = numba.config
-#: The newest Numba with which the tests passed. This module and `libraries` change what is private in it; with a newer
-#: one, kernels are compiled by its public interface alone, and not cached: it would not notice changed callees.
+#: The newest Numba version with which the tests passed. This module and `libraries` patch its private parts; with a
+#: newer version, kernels use its public interface only and are not cached, because it would miss changed callees.
 TRIED = (0, 68)
-#: Whether compiled kernels are cached; fleets of processes that start together may turn this off.
+#: Whether compiled kernels are cached; FASTBCUBED_CACHE=0 suits fleets of processes that start together.
 WANTED = os.environ.get("FASTBCUBED_CACHE", "1") != "0"
 #: Directories for temporary files, tried after those named by the environment.
 PLACES = ("/tmp", "/var/tmp", "/dev/shm")
 
-#: Files of source code, with the time of their last change and their size.
+#: Source files, each with its modification time and size.
 Stamps = Mapping[str, tuple[int, int] | None]
-#: What finds Numba's directories for all packages: the one of NUMBA_CACHE_DIR, and the one of the user.
+#: Numba's locators of directories that packages share: NUMBA_CACHE_DIR, and the user's cache directory.
 SHARED = ("UserProvidedCacheLocator", "UserWideCacheLocator")  # once with an underscore
-#: The files that all kernels are compiled by: constants, instructions and options stand in others than their own.
+#: Source files that every kernel depends on: constants, instructions and options are in files other than its own.
 COMMON = tuple(sorted(map(str, Path(__file__).parent.glob("*.py"))))
 
-#: Numba's options that change compiled code; it would load what was compiled with others.
+#: Numba's options that change compiled code. Numba ignores them in its cache, and would load code of other options.
 OPTIONS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
 
-#: The temporary directory in which kernels are cached, if any.
+#: Temporary directories in which kernels are cached.
 fallbacks: set[str] = set()
 
-#: Bytes of a file's checksum.
+#: Length of a file's checksum in bytes.
 CHECKSUM = 4
 #: The file in each directory of the cache that is locked while an index is changed.
 LOCK = "fastbcubed.lock"
-#: Seconds to wait for that lock, which is held for milliseconds, and between two attempts to take it.
+#: Seconds to wait for that lock, which is normally held for milliseconds, and seconds between attempts.
 WAIT, BETWEEN = 2.0, 0.02
-#: Directories whose lock was not released in that time; there is no further wait for it.
+#: Directories whose lock was not released in time; later attempts do not wait.
 _held_too_long: set[str] = set()
 
 _lock = threading.Lock()
@@ -118,9 +118,9 @@ class Sturdy:
         return None
 
     def _load(self, signature: Any, context: Any) -> Any:
-        """Load a kernel as Numba does, but without the tables of everything it can compile.
+        """Load a kernel without first loading Numba's tables of everything it can compile.
 
-        Loading these takes longer than our kernels; a compilation loads them itself.
+        Loading those tables takes longer than loading our kernels; a compilation loads them itself.
         """
         load = getattr(self._cache, "_load_overload", None)
         if load is None:  # a different version of Numba
@@ -138,13 +138,13 @@ class Sturdy:
 
 
 class CheckedFile(IndexDataCacheFile):
-    """Numba's cache files of a kernel, each followed by a checksum, which pickle does not read.
+    """Numba's cache files of a kernel, each followed by a checksum, which pickle ignores.
 
-    Machine code with flipped bits would crash the process.
+    Without it, machine code with flipped bits would crash the process.
     """
 
     def save(self, key: Any, data: Any) -> None:
-        """Save a kernel, and then its name in the index, from which other processes load it at once."""
+        """Save a kernel, then add it to the index, from which other processes may load it at once."""
         with self._locked():
             names = self._load_index()
             free = (name for name in map(self._data_name, count(1)) if name not in names.values())
@@ -159,17 +159,18 @@ class CheckedFile(IndexDataCacheFile):
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Lock the directory, where that is possible: of two indexes saved at once, one would be lost.
+        """Lock the directory where locks are supported: of two indexes saved at once, one would be lost.
 
-        Raises OSError if another process does not release it: it may have been stopped, and no signal is heard here.
+        Raises OSError if another process, perhaps a stopped one, does not release the lock in time. The wait is limited
+        because Ctrl-C has no effect during it.
         """
         with ExitStack() as stack:
             if sys.platform != "win32":
                 path, taken = os.path.join(self._cache_path, LOCK), True
-                with suppress(OSError):  # there are no locks, or the directory is read-only
+                with suppress(OSError):  # locks are not supported, or the directory is read-only
                     lock = os.open(
                         path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o666
-                    )  # also where it is a pipe
+                    )  # non-blocking, in case the path is a pipe
                     stack.callback(os.close, lock)
                     taken = _taken(lock, self._cache_path)
                 if not taken:
@@ -199,7 +200,7 @@ class CheckedFile(IndexDataCacheFile):
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a file, which must not be a pipe: that would wait for a writer, or for what it writes."""
+    """Open a regular file; raise OSError for a pipe, which would block until another process writes to it."""
     handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
     if stat.S_ISREG(os.fstat(handle).st_mode):
         return handle
@@ -208,7 +209,7 @@ def _without_waiting(path: str, flags: int) -> int:
 
 
 def _taken(lock: int, directory: str) -> bool:
-    """Lock a file; return whether that was done before the wait was over."""
+    """Try to lock a file for up to WAIT seconds; return whether this succeeded."""
     until = time.monotonic() + WAIT
     while True:
         try:
@@ -228,10 +229,10 @@ def _checksum(data: bytes | memoryview) -> bytes:
 
 
 class CheckedCache(FunctionCache):
-    """Numba's cache of a kernel, in files with checksums, for the content of all that it is compiled from.
+    """Numba's cache of a kernel, with checksummed files, found by the content of all sources that it is compiled from.
 
-    Numba goes by the path and the time of the kernel's file alone: another copy of the package would not find kernels
-    of the same sources.
+    Numba itself uses the path and modification time of the kernel's file, so another copy of the package with equal
+    sources would compile again.
     """
 
     def __init__(self, function: Any, content: str) -> None:
@@ -242,7 +243,7 @@ class CheckedCache(FunctionCache):
 
 
 class _Files(CompileResultCacheImpl):
-    """Where the files of a kernel are: in directories that others share, by content, not by path."""
+    """Numba's locators of a kernel's files; directories that packages share are named by content instead of by path."""
 
     def __init__(self, function: Any, content: str) -> None:
         def named(locator: Any, file: str) -> str:
@@ -259,7 +260,7 @@ class _Files(CompileResultCacheImpl):
 
 @cache
 def _content(sources: tuple[str, ...]) -> str:
-    """Return a digest of files of source code, and of the versions and options of what compiles them."""
+    """Return a digest of source files and of the versions and options of the compiler."""
     options = [getattr(config, name, None) for name in OPTIONS]
     digest = hashlib.blake2b(
         repr((numba.__version__, llvmlite.__version__, np.__version__, options)).encode()
@@ -276,10 +277,12 @@ def _digest(source: str) -> bytes:
 
 
 def _opened(function: Any, loaded: Stamps) -> Any:
-    """Return the cache of a kernel whose sources had the stamps `loaded`; Numba's null cache if there is none."""
-    content = _content(tuple(loaded))  # read before it is asked whether it is still what was loaded
+    """Return the cache of a kernel whose source files had the stamps `loaded`; a null cache if none can be used."""
+    content = _content(tuple(loaded))  # read first; the stamps are then checked for changes since loading
     if any(_stamp.__wrapped__(source) != stamp for source, stamp in loaded.items()):
-        return NullCache()  # another version was installed since: our compiled code does not match it
+        return (
+            NullCache()
+        )  # the sources on disk have changed: code compiled from the loaded ones must not be saved
     try:
         opened = CheckedCache(function, content)
     except RuntimeError:  # Numba found no writable directory
@@ -316,7 +319,7 @@ def _stamp(source: str) -> tuple[int, int] | None:
 
 @cache
 def temporary() -> str | None:
-    """Return a directory for temporary files that only this user can write to; None if there is none."""
+    """Return a temporary directory that only this user can access; None if there is none."""
     user = os.getuid() if hasattr(os, "getuid") else None
     named = [os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")]
     for parent in filter(None, [*named, *PLACES]):
@@ -335,7 +338,7 @@ def temporary() -> str | None:
 
 @cache
 def _link_compiled(source: Path, directory: Path) -> None:
-    """Link the compiled code of a source file into directories that are read-only now."""
+    """Link a source file's compiled kernels from read-only directories into a writable one."""
     places = [source.parent / "__pycache__"]
     if config.CACHE_DIR:
         places.insert(0, Path(config.CACHE_DIR, directory.name))
@@ -347,21 +350,22 @@ def _link_compiled(source: Path, directory: Path) -> None:
 
 
 def kept_in(compiled: Any) -> str | None:
-    """Return the root directory of the cache of a compiled kernel and others; None if they are not cached."""
+    """Return the root directory of the cache that holds a compiled kernel; None if it is not cached."""
     path = compiled.stats.cache_path
     return None if path is None else os.path.dirname(path)
 
 
 def passed_over(directory: str) -> str:
-    """Return the directory that NUMBA_CACHE_DIR names if kernels are kept in another; else an empty text."""
+    """Return the directory that NUMBA_CACHE_DIR names if kernels are cached elsewhere, else an empty string."""
     named: str = config.CACHE_DIR
     return "" if os.path.abspath(directory) == os.path.abspath(named) else named
 
 
 def load_without_scipy() -> None:
-    """Load the part of Numba that loads SciPy to find out whether it has a BLAS, but without SciPy.
+    """Load the part of Numba that imports SciPy to look for a BLAS library, without importing SciPy.
 
-    SciPy takes longer than all of our kernels, which need no BLAS; code that does checks again when compiled.
+    Importing SciPy takes longer than loading all of our kernels, none of which needs BLAS. Code that does is still
+    checked when it is compiled.
     """
     linalg: Any = import_module("numba.np.linalg")
     if find_spec("scipy") is None or not hasattr(linalg, "ensure_blas"):
@@ -374,16 +378,16 @@ def load_without_scipy() -> None:
 
 
 if "numba.np.arraymath" not in sys.modules:
-    with suppress(ImportError):  # of a module that another version of Numba lacks
+    with suppress(ImportError):  # other versions of Numba may not have these modules
         load_without_scipy()
 
 
 def dispatcher(
     function: Any, names: dict[str, Any], missed: Callable[[], None], options: Any, sources: Iterable[str]
 ) -> Any:
-    """Return Numba's function for a kernel with these global names; `missed` is called before it is compiled.
+    """Return Numba's dispatcher of a kernel whose globals are `names`; `missed` is called before each compilation.
 
-    `sources` are the files of the kernel and of those that it calls, whose code is part of its own.
+    `sources` are the files of the kernel and of its callees, whose code is compiled into its own.
     """
     if untried():
         compiled = _plainly_compiled(function, names, options)
@@ -397,7 +401,7 @@ def dispatcher(
 
 
 def part(function: Any, names: dict[str, Any], options: Any) -> Any:
-    """Return Numba's function for a kernel that others call; see `libraries`."""
+    """Return Numba's dispatcher of a kernel that only other kernels call; see `libraries`."""
     if untried():
         return _plainly_compiled(function, names, options)
     compiled = _compiled(function, names, options | {"pipeline_class": OfParts})
@@ -406,7 +410,7 @@ def part(function: Any, names: dict[str, Any], options: Any) -> Any:
 
 
 def untried() -> str:
-    """Return that Numba is newer than the newest that was tried, if it is; else an empty text."""
+    """Return a message if Numba is newer than the newest tested version, else an empty string."""
     if tuple(numba.version_info[:2]) <= TRIED:
         return ""
     newest = ".".join(map(str, TRIED))
@@ -416,7 +420,7 @@ def untried() -> str:
 
 
 class Uncached(NullCache):
-    """The cache of a kernel that is not cached; a compilation is announced."""
+    """A null cache that announces each compilation."""
 
     def __init__(self, missed: Callable[[], None]) -> None:
         self._missed = missed
@@ -434,16 +438,17 @@ def _plainly_compiled(function: Any, names: dict[str, Any], options: Any) -> Any
 
 def _compiled(function: Any, names: dict[str, Any], options: Any) -> Any:
     own = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
-    options = options | {"no_cfunc_wrapper": True}  # code for callers in C, of which there are none
+    options = options | {"no_cfunc_wrapper": True}  # nothing calls our kernels from C
     compiled = numba.njit(nogil=True, error_model="numpy", **options)(own)
     _take_constants_as_numbers(compiled)
     return compiled
 
 
 def _take_constants_as_numbers(compiled: Any) -> None:
-    """Compile a kernel that another calls with a constant only for the constant's plain type.
+    """Make a kernel that is called with a constant compile for the constant's plain type only.
 
-    Numba gives constants types of their own: where a loop begins with one, it compiles a kernel twice.
+    Numba gives constants literal types of their own; a kernel called with a constant first and a variable later, as in
+    some loops, would be compiled twice.
     """
     template_of = compiled.get_call_template
     compiled.get_call_template = lambda args, kws: template_of([*map(types.unliteral, args)], kws)

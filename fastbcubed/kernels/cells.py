@@ -1,9 +1,9 @@
-"""The heart of the library: counting cells from the rows of a part, in one cache-sized place.
+"""Counting cells from the rows of a part, within memory that fits the cache: the core of the library.
 
-A part is a range of rows that holds every row of its true clusters. Its cells are written over the
-rows they come from, which is safe because a cell never comes after the row that created it. The first
-cell of a cluster is its head, found through the hash table of the part; the few others are in a
-second table.
+A part is a range of rows that holds every row of its true clusters. Its cells are written over the rows they come
+from; this is safe because a cell never comes after the row that created it. The first cell of a cluster is its head,
+found through the hash table of the part; the few others are in a second table. A cell's target is the partition by
+predicted cluster that the cell is sent to next.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fastbcubed.kernels.partition import RECORDS_AHEAD, WEIGHTS_AT_ONCE, add_exa
 
 @kernel
 def table_size(n):
-    """Return the least power of two, at least 1024, that `n` entries fill to at most half."""
+    """Return the size of a hash table for `n` entries: the smallest power of two >= max(1024, 2 * n)."""
     size = 1024
     while size < 2 * n:
         size *= 2
@@ -26,7 +26,7 @@ def table_size(n):
 
 @kernel
 def bit_length(n):
-    """Return the number of bits needed for the numbers below n."""
+    """Return the number of bits needed to write the numbers 0 to n - 1."""
     bits = 0
     while n > 1 << bits:
         bits += 1
@@ -35,7 +35,7 @@ def bit_length(n):
 
 @kernel
 def slot_of_other(head, pred, mask):
-    """Return the first slot to probe for a further cell of a cluster."""
+    """Return the slot of the second table where the search for a non-head cell of a cluster begins."""
     return ((pred >> 24) + head * 40503) & mask
 
 
@@ -58,11 +58,11 @@ def enter_cells(rows, first, n_cells, heads, table, others):
 
 @kernel
 def merge_rows(rows, first, last, state, table, others, counts, heads, sums, errors, cell_of, counted):
-    """Merge rows into cells from row i on, up to the last or until a table is 3/4 full.
+    """Merge rows of a part into cells, until the last row is reached or one of the tables is 3/4 full.
 
-    The tables are never replaced in here, and no part is a separate kernel: Numba would then count references
-    in the hot loop. Where `counted` is given, each row has a count. `state`, as input and as result, is the
-    next row, the number of cells and the number of heads.
+    `state`, passed in and returned, is the next row, the number of cells and the number of heads. Where `counted` is
+    given, each row stands for `n` items. Tables are not enlarged here, and no step is a kernel of its own, because
+    Numba would then count references in the inner loop.
     """
     i, n_cells, n_heads = state
     mask = table.size - 1
@@ -125,11 +125,11 @@ def merge_rows(rows, first, last, state, table, others, counts, heads, sums, err
 
 @kernel
 def find_cells(rows, first, last, head_slots, other_slots, counts, heads, sums, errors, cell_of, counted):
-    """Merge the rows first..last of one part into cells, written over the front of the part.
+    """Merge the rows first..last of one part into cells, written over the front of the part; return their number.
 
-    Fills `counts` (items) and `heads` (the first cell of the cluster); for weighted rows `sums` and
-    `errors` take the remainder that the field `x` cannot hold. Where `cell_of` is given it gets the cell of each
-    row instead, and the field `x` is unchanged. Returns the number of cells.
+    Fills `counts` (items of each cell) and `heads` (the first cell of its cluster). For weighted rows, `sums` and
+    `errors` take partial sums of weights that were moved out of the field `x`. Where `cell_of` is given, it receives
+    the cell of each row, and the field `x` is left unchanged.
     """
     size = min(table_size(last - first), head_slots.size)
     others_size = other_slots.size
@@ -159,10 +159,10 @@ def build_cells(
 ):
     """Turn the rows of several parts into cells, and number the true clusters of each part.
 
-    `rows` (true, pred[, x]) and `cells` (cluster, n, pred[, x]), which end up at the front of each part, are
-    the same memory. `heavy` is empty, or the sorted keys of heavy clusters: these are then clusters 0, 1, ... of
-    every part here. Outputs: `n_cells`, `n_clusters` by part; `histogram`, cells by target; `keys`, unless empty, the
-    key of each other cluster by its number, from the beginning of its part.
+    `rows` (true, pred[, x]) and `cells` (cluster, n, pred[, x]) are the same memory; the cells end up at the front of
+    each part. `heavy` is empty, or the sorted keys of heavy clusters, which then are clusters 0, 1, ... of every part.
+    Outputs: `n_cells` and `n_clusters` of each part; `histogram`, the cells of each target; `keys`, unless empty, the
+    key of each cluster that is not heavy, from the first row of its part on.
     """
     head_slots, other_slots, counts, heads, codes, sums, errors, counted = space
     for part in range(part_from, part_to):
@@ -179,7 +179,7 @@ def build_cells(
 
 @inlined
 def place_in(keys, key):
-    """Return the number of smaller keys among sorted ones."""
+    """Return the number of sorted keys that are smaller than `key`."""
     first, last = 0, keys.size
     while first < last:
         middle = (first + last) >> 1
@@ -192,7 +192,7 @@ def place_in(keys, key):
 
 @kernel
 def number_cells(rows, cells, first, n_cells, targets, heavy, found, sums, errors, histogram, keys):
-    """Write the cells of one part over its rows, and number its true clusters; return the number of clusters."""
+    """Finish the cells of one part in place, and number its true clusters; return the number of clusters."""
     counts, heads, codes = found
     clusters, with_keys = 0, keys.size > 0
     for c in range(n_cells):
@@ -222,7 +222,7 @@ def number_cells(rows, cells, first, n_cells, targets, heavy, found, sums, error
 def find_again(rows, bounds, part, targets, space, n_cells, histogram):
     """Find the cells of a part as `build_cells` does, and count them by target.
 
-    Returns the first row of the part, the row behind its last, and the number of the cell of each row.
+    Returns the first row of the part, one past its last row, and each row's cell number.
     """
     head_slots, other_slots, counts, heads, local, _, _, _ = space
     first = bounds[part]
@@ -236,10 +236,10 @@ def find_again(rows, bounds, part, targets, space, n_cells, histogram):
 
 @kernel(by_numpy=by_numpy.locate_cells)
 def locate_cells(rows, bounds, part_from, part_to, targets, space, slot_of_row, n_cells, histogram):
-    """Find the cells again as `build_cells` does, and write the position of each row's cell.
+    """Find the cells of several parts as `build_cells` does, and write the position of each row's cell.
 
-    The field `x` is the row number here; `slot_of_row` gets a position in `rows`. The pred keys of
-    the cells are at the front of each part afterwards.
+    The field `x` of a row is its row number; `slot_of_row` (n_rows,) receives a position in `rows`. Afterwards, the
+    front of each part holds the predicted keys of its cells.
     """
     for part in range(part_from, part_to):
         first, last, local = find_again(rows, bounds, part, targets, space, n_cells, histogram)
@@ -249,7 +249,7 @@ def locate_cells(rows, bounds, part_from, part_to, targets, space, slot_of_row, 
 
 @kernel(by_numpy=by_numpy.place_cells)
 def place_cells(rows, bounds, part_from, part_to, targets, n_cells, next_cell):
-    """Write to the field `true` of each located cell its destination in `scatter_cells`."""
+    """Write each located cell's destination in `scatter_cells` to its field `true`."""
     for part in range(part_from, part_to):
         for j in range(bounds[part], bounds[part] + n_cells[part]):
             target = target_of(rows[at(j)].pred, j - bounds[part], targets)
@@ -259,17 +259,16 @@ def place_cells(rows, bounds, part_from, part_to, targets, n_cells, next_cell):
 
 @kernel(by_numpy=by_numpy.look_up_cells)
 def look_up_cells(rows, start, stop, cells):
-    """Convert the positions in `cells` (one block of rows) to numbers of finished cells."""
+    """Replace positions of located cells, for the rows start..stop, by the numbers of the finished cells."""
     for i in range(start, stop):
         cells[at(i)] = rows[at(cells[at(i)])].true
 
 
 @kernel(by_numpy=by_numpy.find_first_rows)
 def find_first_rows(rows, bounds, part_from, part_to, targets, space, n_cells, histogram):
-    """Find the cells again as `locate_cells` does, and write the first row of each to its field `x`."""
-    # Cells are numbered by their first rows, so that the number of a cell is never behind that of the row it is read
-    # from: what is written stands where all has been read. A third of the time of locating all rows, which writes as
-    # many numbers as there are rows all over memory.
+    """Find the cells of several parts as `locate_cells` does, and write the first row of each cell to its field `x`."""
+    # Cells are numbered by their first rows, so a cell's number never exceeds the row's: writes go only to rows that
+    # have been read. This takes a third of the time of `locate_cells`, which writes a number per row at random places.
     for part in range(part_from, part_to):
         first, last, local = find_again(rows, bounds, part, targets, space, n_cells, histogram)
         n = 0
@@ -281,7 +280,7 @@ def find_first_rows(rows, bounds, part_from, part_to, targets, space, n_cells, h
 
 @kernel(by_numpy=by_numpy.place_first_rows)
 def place_first_rows(rows, bounds, part_from, part_to, targets, n_cells, next_cell, first_rows):
-    """Write the first row of each cell to its place among the finished cells; see `place_cells`."""
+    """Write the first row of each cell to the position of the finished cell; see `place_cells`."""
     for part in range(part_from, part_to):
         for j in range(bounds[part], bounds[part] + n_cells[part]):
             target = target_of(rows[at(j)].pred, j - bounds[part], targets)
@@ -291,17 +290,17 @@ def place_first_rows(rows, bounds, part_from, part_to, targets, n_cells, next_ce
 
 @kernel(by_numpy=by_numpy.place_preds)
 def place_preds(pred, places, start, stop, out):
-    """Write the mixed pred keys of one block to the places of its rows."""
+    """Write the mixed predicted keys of the rows start..stop to their places in `out`."""
     for i in range(start, stop):
         out[at(places[at(i)])] = mix(pred[at(i)])
 
 
 @kernel(by_numpy=by_numpy.number_rows)
 def number_rows(keys, bounds, part_from, part_to, space, codes, order, n_clusters):
-    """Assign numbers to the true clusters of several parts, from 0 in each, by their first row.
+    """Assign numbers to the true clusters of several parts by their first rows, starting at 0 in each part.
 
-    `space` is a hash table, plus a key and a row for each row of a part. Outputs: `codes` by row; `order`, for each
-    part the first row of each cluster, then the other rows; `n_clusters` by part.
+    `space` is a hash table, then a key and a row index for each row of a part. Outputs: `codes` of rows; `order`, for
+    each part the first row of each cluster, then the other rows; `n_clusters` of each part.
     """
     slots, heads, later = space
     for part in range(part_from, part_to):
@@ -332,11 +331,11 @@ def number_rows(keys, bounds, part_from, part_to, space, codes, order, n_cluster
 def build_cells_of_numbered(
     rows, weights, cells, bounds, part_from, part_to, n_clusters, targets, space, n_cells, histogram
 ):
-    """Write the cells of several parts to the beginning of their rows, in `cells` (cluster, n, pred[, x]).
+    """Write the cells of several parts to the front of each part, in `cells` (cluster, n, pred[, x]).
 
-    `rows` are codes of true clusters, mixed pred keys, and the `order` of `number_rows`; `weights` may be None. `space`
-    is a hash table, plus the sum, its remainder, a row and a cell for each cell. Outputs: `n_cells` by part,
-    `histogram` by target.
+    `rows` are codes of true clusters, mixed predicted keys, and the `order` of `number_rows`; `weights` may be None.
+    `space` is a hash table, then for each cell a sum, its rounding error, a first row and a spare record. Outputs:
+    `n_cells` of each part, `histogram` by target.
     """
     slots, sums, errors, starts, spare = space
     for part in range(part_from, part_to):
@@ -360,7 +359,7 @@ def build_cells_of_numbered(
 
 @kernel
 def begin_cells(rows, weights, first, n_heads, cells):
-    """Write the cell of the first row of each true cluster of a part."""
+    """Create the head cell of each true cluster of a part from the cluster's first row."""
     _, preds, order = rows
     for k in range(n_heads):
         i = order[at(first + k)]
@@ -373,7 +372,7 @@ def begin_cells(rows, weights, first, n_heads, cells):
 
 @kernel
 def merge_numbered_rows(rows, weights, part, cells, others, sums, errors, starts):
-    """Merge the other rows of a part into cells; return their number, and write the first row of each new one."""
+    """Merge the remaining rows of a part into cells, writing each new cell's first row; return the number of cells."""
     codes, preds, order = rows
     first, last, n_heads = part
     n, mask = n_heads, others.size - 1
@@ -412,7 +411,7 @@ def merge_numbered_rows(rows, weights, part, cells, others, sums, errors, starts
 
 @kernel
 def sort_cells(order, starts, first, n_heads, n, spare, cells):
-    """Sort the cells of a part, the later ones of which are in `spare`, by their first rows."""
+    """Sort the cells of a part by first row, merging the heads in `cells` with the others in `spare`; both ascend."""
     head, other = n_heads - 1, n - n_heads - 1
     for c in range(n - 1, -1, -1):
         if other < 0:
@@ -425,15 +424,15 @@ def sort_cells(order, starts, first, n_heads, n, spare, cells):
             other -= 1
 
 
-#: A part with at least this many cells per slot of the table is assumed to have few clusters, and tried as such.
+#: A part with more cells than this per slot is assumed to have few clusters, and is first tried with a small table.
 LARGE = 8
 
 
 @kernel
 def add_margins(cells, first, n_cells, weighted, outer, targets, mass, rest):
-    """Add the cells of one part by true cluster to `mass + rest`, exactly.
+    """Add the items or weights of one part's cells to the sums `mass + rest` of their true clusters, exactly.
 
-    Items missing from the prediction do not count. `weighted` is an array, or None for cells without weights.
+    Items missing from the prediction are skipped. `weighted` is None for cells without weights, else any array.
     """
     _, _, lacking, absent = targets
     for j in range(first, first + n_cells):
@@ -458,12 +457,12 @@ def count_items(cells, first, n_cells, absent_pred, counts):
 def scatter_cells(
     cells, parts, part_from, part_to, targets, weighted, outer, heavy, absent_true, sums, next_cell, out
 ):
-    """Scatter the cells of several parts to their targets, with their false negatives.
+    """Write the cells of several parts, with their false negatives, to their targets.
 
-    `parts` gives the beginning, the number of cells and of true clusters, and the first cluster code of each
-    part. If they contain the `heavy` clusters, their `sums` (mass, rest) are given, else these are workspace.
-    `weighted` is an array, or None for cells without weights. The cluster `absent_true`, or -1, marks items that
-    the truth lacks, and gets the code -1 in `out`, records (pred, weight, fn, true, n).
+    `parts` are arrays of the first row, the number of cells, the number of true clusters and the first cluster code of
+    each part. If `heavy`, the parts hold the heavy clusters, and `sums` (mass, rest) are theirs; otherwise `sums` is
+    workspace. `weighted` is None for cells without weights, else any array. `absent_true`, or -1, is the cluster of
+    items that the truth lacks; they get the code -1 in `out`, records (pred, weight, fn, true, n).
     """
     bounds, n_cells, n_clusters, base = parts
     mass, rest = sums
@@ -494,14 +493,14 @@ def scatter_cells(
 
 @kernel
 def count_arrived(cells, start, stop, targets, counts):
-    """Count cells of one block by target."""
+    """Count the cells start..stop by target."""
     for i in range(start, stop):
         counts[at(target_of(cells[at(i)].pred, i, targets))] += 1
 
 
 @kernel
 def scatter_arrived(cells, start, stop, targets, next_cell, out, places):
-    """Copy cells of one block to their targets, and record their positions in `places`, if given."""
+    """Copy the cells start..stop to their targets, and write their positions to `places` unless it is None."""
     for i in range(start, stop):
         target = target_of(cells[at(i)].pred, i, targets)
         to = next_cell[at(target)]
@@ -523,10 +522,10 @@ def close_cells(
 ):  # fmt: skip
     """Assign numbers to the predicted clusters of several parts, and write the false positives of their cells.
 
-    `arrived` and `cells` are the same memory: the pred key of the first is fp in the second.
-    Codes begin at 0 in each part, and are -1 if the prediction lacks the item. Items that the truth
-    lacks do not count, unless `outside`. `space` is a hash table and records (key, mass, rest, only).
-    Unless `keys` is empty it gets the key of each cluster by its code, from the beginning of its part.
+    `arrived` and `cells` are the same memory: the field `fp` replaces the predicted key. Codes start at 0 in each part
+    and are -1 for items that the prediction lacks. Items that the truth lacks count as false positives only if
+    `outside`. `space` is a hash table and records (key, mass, rest, only). `keys`, unless empty, receives the key of
+    each cluster, from the first cell of its part on.
     """
     slots, clusters = space
     for part in range(part_from, part_to):
@@ -557,11 +556,11 @@ def close_cells(
 
 @kernel
 def number_clusters(arrived, pred_codes, first, last, outer, absent_pred, table, clusters, keys):
-    """Assign numbers to the predicted clusters of a part, and add up their items; return the number of clusters.
+    """Assign numbers to the predicted clusters of a part, and sum their items or weights; return how many there are.
 
-    Returns -1 if they fill more than half of the table.
+    Returns -1 if the clusters would fill more than half of the table.
     """
-    room = bit_length(last - first)  # an entry is a cluster number, below as many bits of its key as fit
+    room = bit_length(last - first)  # an entry: as many bits of the key as fit, then the cluster number
     found, with_keys = 0, keys.size > 0
     for j in range(first, last):
         pred = arrived[at(j)].pred
@@ -595,13 +594,13 @@ def number_clusters(arrived, pred_codes, first, last, outer, absent_pred, table,
 
 @inlined
 def tag_of(pred, room):
-    """Return as many bits of a key as fit above a code; they distinguish most entries."""
+    """Return the bits of a key that are stored in a table entry above the cluster number; they tell most keys apart."""
     return ((pred >> 20) & 0x7FFFFFFF) >> room
 
 
 @inlined
 def find_cluster(pred, table, room, clusters):
-    """Return the code of a predicted cluster, or -1, and its slot or the free slot for it."""
+    """Return the number of a predicted cluster and its slot, or -1 and the free slot where it belongs."""
     mask = table.size - 1
     tag = tag_of(pred, room)
     s = pred & mask
@@ -617,9 +616,10 @@ def find_cluster(pred, table, room, clusters):
 
 @kernel
 def count_closed(cells, pred_codes, start, stop, counts):
-    """Count the scored items of each predicted cluster of a part.
+    """Count the scored items of each predicted cluster in the cells start..stop.
 
-    Returns the number of scored cells (with items of both sides), and of those that are whole clusters of both.
+    Returns the number of scored cells (items present on both sides), and how many of these are whole clusters on both
+    sides.
     """
     scored = exact = 0
     for j in range(start, stop):
@@ -633,7 +633,7 @@ def count_closed(cells, pred_codes, start, stop, counts):
 
 @kernel
 def sum_if_alone(cells, first, n_cells, weighted, outer, absent_pred, sums):
-    """Add the cells of one part to the sums (5, n_clusters) of true clusters: see `cells.partitioned.IfAlone`."""
+    """Add the cells of one part to sums (5, n_clusters) by true cluster, as `cells.partitioned.IfAlone` uses them."""
     for j in range(first, first + n_cells):
         k = cells[at(j)].cluster
         weight = np.float64(cells[at(j)].n)
@@ -652,7 +652,7 @@ def sum_if_alone(cells, first, n_cells, weighted, outer, absent_pred, sums):
 
 @kernel
 def change_if_alone(sums, n):
-    """Return the change in the summed recall of n true clusters if dropped items are singletons."""
+    """Return how the summed recall of n true clusters changes if dropped items become singletons. Shape: (5, n)."""
     change = 0.0
     for k in range(n):
         if sums[2, k] > 0.0:
@@ -664,7 +664,10 @@ def change_if_alone(sums, n):
 
 @kernel
 def change_by_part(cells, parts, part_from, part_to, weighted, outer, absent_pred, sums, changes):
-    """Compute both for parts with all cells of their true clusters; `sums` is workspace, `changes` go by part."""
+    """Write the change of `change_if_alone` for each part, which must hold all cells of its true clusters.
+
+    `sums` is workspace.
+    """
     bounds, n_cells, n_clusters = parts
     for part in range(part_from, part_to):
         sums[:, : n_clusters[part]] = 0.0
@@ -674,17 +677,18 @@ def change_by_part(cells, parts, part_from, part_to, weighted, outer, absent_pre
 
 @kernel
 def gather_records(records, places, out, start, stop):
-    """Copy records[places[i]] to out[i] for the rows start..stop."""
+    """Copy records[places[i]] to out[i] for i in start..stop."""
     for i in range(start, stop):
         out[i] = records[places[i]]
 
 
 @kernel(words=True)
 def keep_rows(numbers, there, weight, among, scored, stay):
-    """Mark in `stay` the rows whose bit is set in `among`, and set it in `scored`; `numbers` are the positions of bits.
+    """Mark the rows whose bit is set in `among`, in `stay`, and set their bits in `scored`.
 
-    Only rows that are `there` count; None for all. Returns the number of marked rows, and a hash of their
-    numbers and weights (n,), read as integers, independent of their order; 0 where these are None.
+    `numbers` are each row's bit position. Where `there` is given, only rows with a true value count. Returns the number
+    of marked rows, and an order-independent hash of their numbers and weights (n,), the latter read as integers; the
+    hash is 0 if `weight` is None.
     """
     n, mixed = 0, np.uint64(0)
     for i in range(stay.size):
@@ -703,14 +707,14 @@ def keep_rows(numbers, there, weight, among, scored, stay):
 
 @kernel
 def tell_cells(at, closed, found, start, stop):
-    """Write the cell number of each of the rows start..stop; `at` is its position in `closed`."""
+    """Write the cell number of each of the rows start..stop; `at` gives the position of a row's cell in `closed`."""
     for i in range(start, stop):
         found[i].cell = closed[at[i]].cell
 
 
 @kernel
 def count_scored(cells, closed, first_code, counts):
-    """Count the scored items of each true cluster from `first_code` on."""
+    """Count the scored items of each true cluster; `counts` starts at the cluster `first_code`."""
     for j in range(cells.size):
         if closed[j].cell >= 0:
             counts[cells[j].true - first_code] += cells[j].n
@@ -718,12 +722,11 @@ def count_scored(cells, closed, first_code, counts):
 
 @kernel
 def tell_matrices(at, cells, closed, first_code, true_sizes, tn, found, start, stop):
-    """Write all fields of the cell of each of the rows start..stop.
+    """Write the confusion matrix and other fields of each row's cell, for the rows start..stop.
 
-    `at` is the position of each row's cell in `cells` (pred, weight, fn, true, n), as they left the shard, and in
-    `closed` (cell, fp, pred_power), the finished cells. `true_sizes`, scored items, begin with the cluster
-    `first_code`; `tn` is None or by cell number. Output: `found`, records like MATRIX_OF_ROW. Shapes:
-    `at` (n_rows,), `tn` (n_cells,).
+    `at` (n_rows,) is the position of each row's cell in `cells` (pred, weight, fn, true, n), as read from the shard,
+    and in `closed` (cell, fp, pred_power). `true_sizes` are counts of scored items, from the cluster `first_code` on;
+    `tn` is None or has shape (n_cells,). Output: `found`, records like MATRIX_OF_ROW.
     """
     for i in range(start, stop):
         j = at[i]
@@ -744,7 +747,7 @@ def tell_matrices(at, cells, closed, first_code, true_sizes, tn, found, start, s
 
 @kernel
 def add_by_cell(place, values, first, last, sums):
-    """Add up the row values of the cells first..last, exactly, into records (mass, rest) by cell."""
+    """Add row values to the sums of the cells first..last, exactly; `sums` are records (mass, rest) by cell."""
     for i in range(place.size):
         j = place[at(i)]
         if first <= j < last:
@@ -755,12 +758,11 @@ def add_by_cell(place, values, first, last, sums):
 
 @kernel
 def weigh_items(place, weight, sums, cells, closed, numbers, start, stop, out):
-    """Write the weight of each of the rows start..stop, that of the others in its cell, fp and fn; 0 if not scored.
+    """Write four figures of each of the rows start..stop: its weight, the weight of the rest of its cell, fp and fn.
 
-    `place` is the position of each row's cell in `sums`, records (mass, rest), `cells`, which have n and fn, `closed`,
-    which have fp, and `numbers`, negative where a cell is not scored. Where `numbers` is None, the place of a row that
-    is not scored is negative. Shapes: `place`, `weight` (n_rows,), `sums` to `numbers` (n_cells,), `out`
-    (4, stop - start) or more.
+    Rows that are not scored get 0. `place` (n_rows,) is the position of each row's cell in `sums` (mass, rest), `cells`
+    (fields n, fn), `closed` (field fp) and `numbers`, which is negative for cells that are not scored; if `numbers` is
+    None, `place` is negative for rows that are not scored. Shapes: `weight` (n_rows,), `out` (4, stop - start) or more.
     """
     for i in range(start, stop):
         j, k = place[at(i)], at(i - start)
@@ -776,7 +778,7 @@ def weigh_items(place, weight, sums, cells, closed, numbers, start, stop, out):
 
 @kernel
 def tell_others(place, weight, sums, cells, found, start, stop):
-    """Write the weight of the other items in the cell of each of the rows start..stop; see `weigh_items`."""
+    """Write the weight of the other items of each row's cell, for the rows start..stop; see `weigh_items`."""
     for i in range(start, stop):
         j = place[at(i)]
         found[at(i)].others = weigh_others(weight[at(i)], sums[at(j)].mass, sums[at(j)].rest, cells[at(j)].n)
@@ -784,5 +786,5 @@ def tell_others(place, weight, sums, cells, found, start, stop):
 
 @inlined
 def weigh_others(own, mass, rest, n):
-    """Return the weight of the other items of a cell, 0 if there are none."""
+    """Return the weight of the other items of a cell; 0 if there are none."""
     return (mass - own) + rest if n > 1 else 0.0

@@ -1,4 +1,4 @@
-"""Clusters from their cells: outcomes, the largest ones, and the effect of repairs."""
+"""Kernels on clusters and their cells: outcomes, and the gain in precision and recall from repairs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from fastbcubed.kernels.partition import add_exactly
 
 @inlined
 def mark(marks, k, fp, fn):
-    """Record the marks that a cell sets on its cluster: that it exists, lacks items, or has items of other clusters."""
+    """Set a cluster's bits for one of its cells: 1 has a cell, 2 lacks items (fn), 4 has foreign items (fp)."""
     if 0 <= k < marks.size:
         marks[at(k)] |= 1 | (fn != 0.0) << 1 | (fp != 0.0) << 2
 
 
 @kernel
 def mark_clusters(cells, pred, start, stop, firsts, true_marks, pred_marks):
-    """Mark the clusters of a range of cells, those of each side from its first marked cluster on.
+    """Mark the clusters of the cells start..stop; `firsts` are the codes at which `true_marks` and `pred_marks` start.
 
-    After the last cell, a mark is 1 + twice the outcome: 1 in parts, 2 with others, 3 both. Exact clusters,
-    which consist of one cell, get no mark; returns their number on each side.
+    After the last cell, a mark is 1 + twice the outcome: 1 split, 2 merged, 3 both. Exact clusters, which consist of
+    one cell, get no mark; returns their number on each side.
     """
     n_true = n_pred = 0
     for i in range(start, stop):
@@ -44,13 +44,16 @@ def count_marks(marks, counts):
 
 @kernel
 def add_to(sums, k, at, x):
-    """Add `x` to one of the sums of a row, stored as two adjacent numbers: the sum and its rounding error."""
+    """Add `x` to row k's sum in column `at`; column `at + 1` holds the sum's rounding error."""
     sums[k, at], sums[k, at + 1] = add_exactly(sums[k, at], sums[k, at + 1], x)
 
 
 @kernel
 def add_cells(cells, pred, outer, left, mass, correct):
-    """Add cells, tp and weight * tp by predicted cluster. Shapes: `left` (n_pred,), `mass`, `correct` (n_pred, 2)."""
+    """Count the cells of each predicted cluster, and sum their tp and weight * tp.
+
+    Shapes: `left` (number of cells) (n_pred,), `mass` (tp) and `correct` (weight * tp) (n_pred, 2).
+    """
     for i in range(pred.size):
         weight = cells[i].weight
         tp = float(cells[i].n) if outer else weight
@@ -62,17 +65,17 @@ def add_cells(cells, pred, outer, left, mass, correct):
 
 @kernel
 def add_masses(mass, masses):
-    """Add a mass to each predicted cluster. Shapes: (n_pred, 2), (n_pred,)."""
+    """Add a further mass to the sum of each predicted cluster. Shapes: (n_pred, 2), (n_pred,)."""
     for k in range(masses.size):
         add_to(mass, k, 0, masses[k])
 
 
 @kernel
 def freed(others, tp, rest, outer):
-    """Return the gain in precision of the other items of a predicted cluster when those of a cell leave it.
+    """Return the precision that the remaining items of a predicted cluster gain when the items of one cell leave it.
 
-    `others` is the sum of their weight * tp, and `rest` the remaining weight. The gain is in weight, and without
-    `outer` at most their own weight, even where rounding would exceed a tiny one.
+    `tp` is the mass of the leaving cell, `others` the remaining cells' sum of weight * tp, and `rest` their mass.
+    Without `outer`, the gain is capped at their weight, which rounding may exceed when the weight is tiny.
     """
     gain = max(others, 0.0) * (tp / (rest * (rest + tp)))
     return gain if outer else min(gain, rest)
@@ -80,9 +83,10 @@ def freed(others, tp, rest, outer):
 
 @kernel
 def add_gains(cells, pred, outer, correct, split, gather):
-    """Add the gains in weight of every repair alone: of splits, and of gathering in precision and in recall.
+    """Add the gains of each repair applied on its own, in weight.
 
-    Shapes: `correct`, as filled by `add_cells`, (n_pred, 2); `split` (n_pred, 2); `gather` (n_true, 4).
+    Splitting a predicted cluster gains precision; gathering a true cluster gains precision and recall. Shapes:
+    `correct` as filled by `add_cells` (n_pred, 2); `split` (n_pred, 2); `gather` (precision, recall; n_true, 4).
     """
     for i in range(pred.size):
         cell = cells[i]
@@ -109,7 +113,10 @@ def leave(clusters, k, weight, tp):
 
 @kernel
 def gains_of_cell(clusters, k, weight, tp, stays, outer):
-    """Return the precision gains of a cell's items when alone, and of the rest of its cluster unless it `stays`."""
+    """Return the precision gained, in weight, when a cell's items leave their predicted cluster.
+
+    The gain of the cluster's other items is left out if `stays`: a split adds the gain of each cell in turn.
+    """
     left, outside, mass, correct, _ = clusters
     if left[k] == 1 and not outside[k]:
         return 0.0
@@ -126,10 +133,10 @@ def gains_of_cell(clusters, k, weight, tp, stays, outer):
 def apply_repairs(cells, pred, outer, repairs, clusters, gathered, gains):
     """Apply repairs in order, and write the cumulative gains in precision and recall after each, in weight.
 
-    `repairs` are, for each, whether it is a split, the code of its cluster, the beginning of its cells, and the cells.
-    `clusters` are, for each predicted one, its cells, whether it has unscored items, the sums of tp and of
-    weight * tp as in `add_cells`, and whether it is split; `gathered` marks the gathered true ones. Shapes: `gains`
-    (n_repairs, 2): precision, recall.
+    `repairs` are arrays of: whether the repair is a split, the code of its cluster, the offset of its cells, and the
+    positions of all cells. `clusters` are arrays by predicted cluster: its number of cells, whether it has unscored
+    items, the sums of tp and weight * tp as in `add_cells`, and whether it is split. `gathered` marks gathered true
+    clusters. Shapes: `gains` (n_repairs, 2): precision, recall.
     """
     splits, codes, starts, places = repairs
     is_split = clusters[4]

@@ -1,16 +1,16 @@
-"""Connected components by union-find, and the cells of clusters that share items."""
+"""Connected components by union-find, and the cells whose clusters share items with other clusters."""
 
 from __future__ import annotations
 
 from fastbcubed.kernels.jit import at, kernel
 
-#: Number of pairs whose parents are read at once.
+#: Number of pairs whose parents are read ahead of joining them.
 AT_ONCE = 64
 
 
 @kernel
 def find_root(parents, node):
-    """Return the smallest node known to be connected with a node, and halve the path to it."""
+    """Return the smallest node known to be connected with `node`, halving the path to it."""
     while parents[node] != node:
         parents[node] = parents[parents[node]]
         node = parents[node]
@@ -19,7 +19,7 @@ def find_root(parents, node):
 
 @kernel
 def join_nodes(parents, a, b):
-    """Connect two nodes. The smaller root becomes the root of both, so a parent is never larger than its node."""
+    """Connect two nodes. The smaller root becomes the root of both, so no parent exceeds its node."""
     a = find_root(parents, a)
     b = find_root(parents, b)
     if a < b:
@@ -30,15 +30,17 @@ def join_nodes(parents, a, b):
 
 @kernel
 def number_components(parents):
-    """Assign numbers to components in order of their first node, and return their number.
+    """Assign numbers to the components by their first nodes; return how many there are.
 
-    On return `parents` is the component of each node; a node with parent -1 is in none.
+    On return `parents` is the component of each node; nodes with parent -1 belong to none.
     """
     count = 0
     for node in range(parents.size):
         parent = parents[node]
         is_root = parent == node
-        known = parents[max(parent, 0)]  # the component of the parent, unless the node is a root or in none
+        known = parents[
+            max(parent, 0)
+        ]  # the parent's component, unless the node is a root or in no component
         parents[node] = count if is_root else (known if parent >= 0 else parent)
         count += is_root
     return count
@@ -46,17 +48,17 @@ def number_components(parents):
 
 @kernel
 def start_components(linked, parents):
-    """Make each linked node a component by itself, and put the others, at -1, in none. Shapes: (nodes,), (nodes,)."""
+    """Make each linked node a component of its own, and give the others parent -1. Shapes: (nodes,), (nodes,)."""
     for node in range(linked.size):
         parents[node] = node if linked[node] else -1
 
 
 @kernel
 def join_pairs(left, right, parents):
-    """Join the nodes of each pair. Shapes: (pairs,), (pairs,), (nodes,); `parents` is initially 0 to nodes - 1.
+    """Connect the nodes of each pair. Shapes: (pairs,), (pairs,), (nodes,); `parents` is initially 0 to nodes - 1.
 
-    The parents of a few pairs are read before these are joined: their cache misses overlap, whereas each
-    join waits for the one before it. Returns the smallest parent that was read.
+    The parents of several pairs are read before these are joined, so that their cache misses overlap; each join must
+    wait for the one before it. Returns the smallest parent that was read.
     """
     least = 0
     for start in range(0, left.size, AT_ONCE):
@@ -70,7 +72,7 @@ def join_pairs(left, right, parents):
 
 @kernel
 def find_components(left, right, parents):
-    """Join the nodes of each pair, then number the components.
+    """Connect the nodes of each pair, then number the components.
 
     Shapes: (pairs,), (pairs,), (nodes,) -> number of components; `parents` is initially 0 to nodes - 1
     and on return the component of each node.
@@ -81,10 +83,10 @@ def find_components(left, right, parents):
 
 @kernel
 def join_sets(offsets, codes, base, nodes, parents):
-    """Join all clusters of each row of memberships; the node of a cluster is `base` plus its code.
+    """Connect all clusters of each row of memberships; the node of a cluster is `base` plus its code.
 
-    Shapes: (n + 1,), (n_memberships,), (n,), (n_nodes,); `nodes` is a node to which each row is joined, or -1, and
-    is assigned one.
+    Shapes: (n + 1,), (n_memberships,), (), (n,), (n_nodes,). `nodes` holds a node to connect each row to, or -1; rows
+    with -1 get the node of their first cluster.
     """
     for row in range(nodes.size):
         for k in range(offsets[row], offsets[row + 1]):
@@ -96,11 +98,12 @@ def join_sets(offsets, codes, base, nodes, parents):
 
 @kernel
 def find_cells(cells, wanted, linked, places, codes, merged):
-    """Find cells whose two clusters differ, or whose true cluster is wanted, without branching on the cell.
+    """Find the cells whose two clusters differ or whose true cluster is wanted, without a branch per cell.
 
-    They go to `places`, and their true clusters to `codes`; those with items of other true clusters go to `merged`.
-    `wanted` is empty for none. Returns the numbers of both, and for the other cells the number with weight, the sums
-    of its second and fourth powers, and the largest. Shapes: records (n,), (n_true,), (n_true,), (n,), (n,), (n,).
+    Their positions go to `places` and their true clusters to `codes`; positions of cells with false positives go to
+    `merged`. An empty `wanted` selects none. Returns the lengths of `places` and `merged`, and for the remaining cells
+    the number with positive weight, the sums of squared and fourth powers of the weight, and the largest weight.
+    Shapes: records (n,), (n_true,), (n_true,), (n,), (n,), (n,).
     """
     n, n_merged, n_alone, squares, fourths, largest = 0, 0, 0, 0.0, 0.0, 0.0
     for i in range(cells.size):
@@ -124,10 +127,10 @@ def find_cells(cells, wanted, linked, places, codes, merged):
 
 @kernel
 def pair_clusters(cells, pred, merged, base, firsts, left, right):
-    """Find the true clusters that share a predicted one; return the number of pairs.
+    """Write pairs of true clusters that share a predicted one, (first, other); return the number of pairs.
 
-    `merged` are the cells with items of other true clusters. `firsts`, the first true cluster of each predicted
-    one from code `base` on, is initially -1. Shapes: records (n,), (n,), (n_merged,), (n_pred,), (n_merged,),
+    `merged` are the positions of cells with false positives. `firsts`, the first true cluster of each predicted cluster
+    from code `base` on, is initially -1. Shapes: records (n,), (n,), (n_merged,), (), (n_pred,), (n_merged,),
     (n_merged,).
     """
     n = 0
@@ -143,9 +146,10 @@ def pair_clusters(cells, pred, merged, base, firsts, left, right):
 
 @kernel
 def find_centres(rows, columns, of_row, of_column, centres):
-    """Write the centre of the star of each edge: its row, its column behind the rows, or -1 if it is in no star.
+    """Write the centre of the star that each edge belongs to: a row, n_rows + a column, or -1 for an edge in no star.
 
-    `of_row` and `of_column` are the numbers of edges of each; they come back negative where a neighbour has several.
+    A star's centre is a node all of whose neighbours have no other edge. `of_row` and `of_column` are the numbers of
+    edges of each node, negated where a neighbour has several. Shapes: `rows`, `columns`, `centres` (n_edges,).
     """
     for k in range(rows.size):
         row, column = rows[at(k)], columns[at(k)]
@@ -165,9 +169,10 @@ def find_centres(rows, columns, of_row, of_column, centres):
 
 @kernel
 def find_best(edges, groups, gains, best, times, sure, tied):
-    """Find the heaviest of some edges in each group; return how many are alone so, and how many tie.
+    """Find the edges of largest gain in each group; return the numbers of unique ones and of tied ones.
 
-    Outputs: `best` gain of each group, and how many edges have it, both 0 before; the edges `sure` and `tied`.
+    `edges` are indices into `groups` and `gains`. Outputs: `best`, each group's largest gain, and `times`, how many
+    edges reach it, both initially 0; `sure`, the edges that alone reach it, and `tied`, those that share it.
     """
     for e in range(edges.size):
         group, gain = groups[at(edges[at(e)])], gains[at(edges[at(e)])]

@@ -1,4 +1,4 @@
-"""Dense tables with a slot for each pair of clusters."""
+"""Kernels on dense tables with a slot for each pair of a predicted and a true cluster."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from fastbcubed.kernels.jit import at, kernel
 from fastbcubed.kernels.partition import WEIGHTS_AT_ONCE, add_exactly
 from fastbcubed.kernels.preaggregate import find_in_box, find_in_grid
 
-#: Approximate number of slots whose tables are added up at once: their data stay in a core's L1 cache.
+#: Approximate number of slots summed over all tables at once: their data stay in a core's L1 cache.
 SLOTS_AT_ONCE = 1024
-#: Slots that are tested together for one that has a record.
+#: Number of slots tested together for whether any has a record.
 SLOTS_IN_A_WORD = 32
 
 
 @kernel
 def add_tables(tables, weight, outer, first, last, n, of_true, of_pred, n_met):
-    """Add up the tables of `condense_rows` over the predicted clusters first..last, and their margins.
+    """Sum the tables of `condense_rows` for the predicted clusters first..last, and compute the margins.
 
-    `n` and `weight`, which is None without weights, take the sums of each slot; `n` may be that of the first table.
-    `of_true` and `of_pred` are (mass, rest) of each cluster: the former is added to. `n_met` takes the cells of each
-    predicted cluster.
+    Outputs: `n` and `weight` (None without weights), the sums of each slot, where `n` may be the first table's memory;
+    `of_pred`, the (mass, rest) of each predicted cluster; `n_met`, its number of cells. `of_true`, the (mass, rest) of
+    each true cluster, is added to.
     """
     n_true = of_true.shape[1]
     at_once = max(1, SLOTS_AT_ONCE // n_true)
@@ -41,7 +41,10 @@ def add_tables(tables, weight, outer, first, last, n, of_true, of_pred, n_met):
 
 @kernel
 def add_slots(tables, first, last, n, weight, space):
-    """Add up a range of slots over all tables: rows in `n`, weights in `weight`, if given, and in `space` from 0 on."""
+    """Sum the slots first..last over all tables: rows to `n`, weights to `weight` unless it is None.
+
+    The weights are also left in `space`, starting at index 0.
+    """
     few, x, many = tables
     total, error = space
     for s in range(first, last):
@@ -68,7 +71,7 @@ def add_slots(tables, first, last, n, weight, space):
 
 @kernel
 def add_records(few, many, t, first, last, n, weight, to, space):
-    """Add the records of a few slots of a table, most of which have none, to the totals without these."""
+    """Add the records of a few slots of table `t` to the totals, which lack them; most slots have no record."""
     total, error = space
     bits = np.uint8(0)
     if last - first == SLOTS_IN_A_WORD:
@@ -87,14 +90,14 @@ def add_records(few, many, t, first, last, n, weight, to, space):
 
 @kernel
 def copy_counts(n, first, last, out):
-    """Write the rows of some slots as floats, from 0 on."""
+    """Copy the row counts of the slots first..last to `out` as floats, starting at index 0."""
     for s in range(first, last):
         out[at(s - first)] = n[at(s)]
 
 
 @kernel
 def add_to_each(own, begin, totals):
-    """Add the slots of a predicted cluster to the (mass, rest) of their true clusters."""
+    """Add each slot of a predicted cluster to the (mass, rest) of its true cluster. Shape: `totals` (2, n_true)."""
     for t in range(totals.shape[1]):
         totals[0, at(t)], totals[1, at(t)] = add_exactly(
             totals[0, at(t)], totals[1, at(t)], own[at(begin + t)]
@@ -103,7 +106,10 @@ def add_to_each(own, begin, totals):
 
 @kernel
 def add_all(own, first, last):
-    """Return the (mass, rest) of some slots: four sums at once, since a single one waits for each addition."""
+    """Return the (mass, rest) of the slots first..last.
+
+    Four sums are built in turn, because each addition to one sum waits for the last.
+    """
     a = b = c = d = rest = other = third = fourth = 0.0
     end = last - (last - first) % 4
     for j in range(first, end, 4):
@@ -121,7 +127,7 @@ def add_all(own, first, last):
 
 @kernel
 def count_met(n, first, last):
-    """Count the slots that have rows."""
+    """Count the slots first..last that have rows."""
     met = 0
     for s in range(first, last):
         met += n[at(s)] > 0
@@ -130,7 +136,7 @@ def count_met(n, first, last):
 
 @kernel
 def add_ranges(of_true):
-    """Add the true clusters of all ranges, shape (n_ranges, 2, n_true), to those of the first."""
+    """Add the sums of true clusters over all ranges into those of the first range. Shape: (n_ranges, 2, n_true)."""
     total = of_true[0]
     for r in range(1, of_true.shape[0]):
         for t in range(of_true.shape[2]):
@@ -140,9 +146,10 @@ def add_ranges(of_true):
 
 @kernel
 def write_cells(n, weight, outer, first, last, to, codes, of_true, of_pred, cells, pred_codes):
-    """Write the cells of the predicted clusters first..last, from `to` on, with their false positives and negatives.
+    """Write the cells of the predicted clusters first..last, starting at `to`, with false positives and negatives.
 
-    `codes` are those of true and predicted clusters; `pred_codes` takes the latter, counted from the first.
+    `codes` are the arrays of true and of predicted codes by row and column of the table; `pred_codes` receives the
+    predicted code of each cell, relative to that of `first`.
     """
     true_code, pred_code = codes
     n_true = of_true.shape[1]
@@ -168,7 +175,7 @@ def write_cells(n, weight, outer, first, last, to, codes, of_true, of_pred, cell
 
 @kernel
 def look_up_slots(rows, box, grid, numbers, start, stop, out):
-    """Look up the slot number of each row of one block, all of which are in the box or in the grid."""
+    """Write the number of each row's slot for the rows start..stop, all of which are in the box or in the grid."""
     found = out[start:stop]
     if grid is not None:
         find_in_grid(rows, start, found.size, grid, 0, found)

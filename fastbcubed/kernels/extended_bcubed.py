@@ -1,4 +1,9 @@
-"""Pairs of cells of overlapping clusterings, as Extended BCubed counts them: multiplicities, losses, similarities."""
+"""Pairs of cells of overlapping clusterings, for Extended BCubed: shared clusters, losses and similarities.
+
+The mates of a cell are the cells that share a cluster with it; close mates share two or more on one side. A side is 0
+for true clusters and 1 for predicted ones. `narrow` is the largest number of clusters on a side whose pairs are
+listed; a cell with more clusters is handled by counting.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +14,26 @@ from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.overlap import AHEAD, add_items, add_others, add_size, clear, count_true
 from fastbcubed.kernels.partition import add_exactly, fetch
 
-#: A list of cells is scanned if it has at most this many times the number of cells looked up in it.
+#: A list of cells is scanned if it has at most this many times as many entries as there are cells to look up in it.
 LONG = 4
 
 
 @inlined
 def pairs_of(size, narrow):
-    """Return the number of pairs of clusters listed for a cell with `size` clusters on a side."""
+    """Return the number of pairs of clusters listed for a cell with `size` clusters on a side; none above `narrow`."""
     return size * (size - 1) // 2 if size <= narrow else 0
 
 
 @inlined
 def side_of(rows, begin, end, side):
-    """Return where the true clusters (side 0) or the predicted ones (side 1) of a row begin and end."""
+    """Return where the true (side 0) or predicted clusters (side 1) of a cell's row begin and end."""
     middle = begin + count_true(rows, begin, end)
     return (begin, middle) if side == 0 else (middle, end)
 
 
 @kernel
 def count_pairs(start, stop, rows, narrow, counts):
-    """Count the pairs of clusters of a range of cells; return the largest number of clusters of a cell on a side."""
+    """Count the listed pairs of clusters of the cells start..stop; return the most clusters of a cell on a side."""
     longest = 0
     for cell in range(start, stop):
         begin = rows.starts[cell] + 2
@@ -42,7 +47,7 @@ def count_pairs(start, stop, rows, narrow, counts):
 
 @kernel
 def list_pairs(start, stop, rows, narrow, n_clusters, bounds, keys):
-    """Write a key for every pair of clusters of a side, cell by cell, in row order."""
+    """Write a key for each listed pair of clusters on the same side, cell by cell in row order."""
     codes = rows.codes
     for cell in range(start, stop):
         begin = rows.starts[cell] + 2
@@ -61,10 +66,11 @@ def list_pairs(start, stop, rows, narrow, n_clusters, bounds, keys):
 
 @kernel
 def find_repeats(keys, rows, bounds, part_from, part_to, slots, again):
-    """List the rows whose key is repeated in one of several parts; return the number of rows and of keys.
+    """List the rows whose key occurs more than once in its part; return the numbers of rows and of keys.
 
-    `keys` and `rows` are overwritten from the beginning of the first part: by the number of the key, and by the row.
-    `slots` is space for a table, and `again` (rows of the largest part, 2) for the first row and the count of each key.
+    `keys` and `rows` of several parts are overwritten from the first part's beginning: by the number of the key, and
+    by the row. `slots` is space for a hash table; `again` (rows of the largest part, 2), for each key's first row and
+    count.
     """
     n_rows, n_keys = bounds[part_from], 0
     for part in range(part_from, part_to):
@@ -97,7 +103,7 @@ def find_repeats(keys, rows, bounds, part_from, part_to, slots, again):
 
 @kernel
 def number_repeats(numbers, rows, base, groups, sizes):
-    """Write the group of each row listed by `find_repeats`, whose numbers begin at `base`, and count these."""
+    """Write the group (`base` plus key number) of each row listed by `find_repeats`, and count rows by group."""
     for i in range(rows.size):
         group = base + numbers[i]
         groups[rows[i]] = group
@@ -106,7 +112,7 @@ def number_repeats(numbers, rows, base, groups, sizes):
 
 @kernel
 def fill_groups(starts, bounds, groups, next_place, members):
-    """Write the row of each cell to the next place of each of its groups; -1 is none."""
+    """Add each cell's row start to the members of each of its groups; group -1 is none."""
     for cell in range(starts.size):
         for v in range(bounds[cell], bounds[cell + 1]):
             if groups[v] >= 0:
@@ -116,14 +122,17 @@ def fill_groups(starts, bounds, groups, next_place, members):
 
 @inlined
 def may_be_close(rows, begin, end):
-    """Return whether a cell is in several clusters of a side."""
+    """Return whether a cell has two or more clusters on a side, as only such cells have close mates."""
     c = count_true(rows, begin, end)
     return max(c, end - begin - c) > 1
 
 
 @kernel
 def count_several(rows, narrow, wide_counts, counts):
-    """Count the cells in several clusters of a side, by cluster: those in more than `narrow` of its side, and all."""
+    """Count the cells with several clusters on a side, by cluster.
+
+    `counts` takes all of them, `wide_counts` those with more than `narrow` clusters on the side of the cluster counted.
+    """
     for cell in range(rows.starts.size):
         begin = rows.starts[cell] + 2
         end = begin + rows.codes[begin - 1]
@@ -137,7 +146,7 @@ def count_several(rows, narrow, wide_counts, counts):
 
 @kernel
 def fill_several(rows, narrow, next_wide, next_place, out):
-    """Write the cells counted by `count_several`, by cluster; those in more than `narrow` first."""
+    """List the cells counted by `count_several`, cluster by cluster, those with more than `narrow` clusters first."""
     for cell in range(rows.starts.size):
         begin = rows.starts[cell] + 2
         end = begin + rows.codes[begin - 1]
@@ -152,13 +161,13 @@ def fill_several(rows, narrow, next_wide, next_place, out):
 
 @inlined
 def listed(index, j, every):
-    """Return where the cells to visit in a cluster begin and end: every one, or those in many clusters."""
+    """Return where the cells to visit in cluster `j` begin and end: all if `every`, else those in many clusters."""
     return index.bounds[j], index.bounds[j + 1] if every else index.ends[j]
 
 
 @inlined
 def find_largest(rows, index, span, every):
-    """Return the position, in a side of a row, of the cluster with most cells to visit."""
+    """Return the position in a row of the cluster with the most cells to visit, among the positions of `span`."""
     most = spared = -1
     for k in range(span[0], span[1]):
         first, last = listed(index, rows.codes[k], every)
@@ -170,7 +179,7 @@ def find_largest(rows, index, span, every):
 
 @inlined
 def count_listed(rows, index, low, high):
-    """Return the number of cells in the clusters of a side of a row."""
+    """Return the total number of cells listed for the clusters at positions low..high of a row."""
     total = 0
     for k in range(low, high):
         total += index.bounds[rows.codes[k] + 1] - index.bounds[rows.codes[k]]
@@ -179,10 +188,10 @@ def count_listed(rows, index, low, high):
 
 @inlined
 def visits_every(rows, index, begin, end):
-    """Return whether a cell visits every cell in its true clusters, and in its predicted ones.
+    """Return whether a cell visits all cells listed for its true clusters, and for its predicted clusters.
 
-    It does on a side where it is in many; on the other one, too, if its clusters there have no more cells: then all
-    that it shares with a mate is counted.
+    It does on a side where it has many clusters. It then does so on the other side, too, if fewer cells are listed
+    there, so that all clusters shared with a mate are counted.
     """
     middle = begin + count_true(rows, begin, end)
     true, pred = middle - begin > index.narrow, end - middle > index.narrow
@@ -196,9 +205,10 @@ def visits_every(rows, index, begin, end):
 
 @kernel
 def count_visits(rows, index, visits):
-    """Count the cells that `find_mates` visits: in total, the maximum per cell, and by cluster in `visits`.
+    """Count the cells that `find_mates` visits; return the total, the maximum per cell, and the clusters compared.
 
-    A visit through a pair of clusters counts for both. There, cells are compared: their clusters are counted, too.
+    `visits` counts them by cluster; a visit through a pair of clusters counts for both. The clusters of cells visited
+    through pairs are compared one by one: their number is the third result.
     """
     total = most = compared = 0
     for cell in range(rows.starts.size):
@@ -238,7 +248,7 @@ def count_visits(rows, index, visits):
 
 @inlined
 def may_have(cell, index):
-    """Return whether a cell may have close mates; most have none, and need no call."""
+    """Return whether a cell may have close mates; this saves a call of `find_mates` for most cells, which have none."""
     found = index.wide
     for v in range(index.pair_bounds[cell], index.pair_bounds[cell + 1]):
         found |= index.groups[v] >= 0
@@ -249,9 +259,10 @@ def may_have(cell, index):
 def find_mates(cell, rows, index, found, met):
     """List the close mates of a cell, each once, and return their number.
 
-    A mate is found by counting if one of both is in many clusters of a side of which they share two, else in the first
-    pair that they share, true ones first. Workspace: `met` (n_cells + n_clusters,), 0 before and after, empty if no
-    cell is in many. Output: `found` (3, most), the mate, and the numbers of true and predicted clusters shared.
+    If either cell has many clusters on a side where they share two, the mate is found by counting shared clusters.
+    Otherwise it is listed at the first pair of clusters that both share, true clusters first. Workspace: `met`
+    (n_cells + n_clusters,), 0 before and after, empty if no cell has many clusters. Output: `found` (3, most): the
+    mate, and the numbers of true and predicted clusters shared.
     """
     n = 0
     begin = rows.starts[cell] + 2
@@ -276,7 +287,10 @@ def find_mates(cell, rows, index, found, met):
 
 @inlined
 def meet_in_pair(row, side, pair, group, rows, index, found, n):
-    """List the mates that a cell first meets in a pair of its clusters, except those met by counting."""
+    """List the mates whose first pair shared with a cell is this one, except those found by counting.
+
+    `n` is the number of mates listed so far; the new number is returned.
+    """
     for m in range(index.group_bounds[group], index.group_bounds[group + 1]):
         other = index.members[m]
         if other + 2 != row[0]:
@@ -294,16 +308,17 @@ def meet_in_pair(row, side, pair, group, rows, index, found, n):
 
 @inlined
 def in_many(rows, begin, index):
-    """Return whether the cell whose row begins here is in many predicted clusters."""
+    """Return whether the cell whose row starts at `begin` has more than `narrow` predicted clusters."""
     end = begin + rows.codes[begin - 1]
     return end - begin - count_true(rows, begin, end) > index.narrow
 
 
 @kernel
 def meet_in_clusters(cell, begin, end, every, rows, index, found, met):
-    """List the mates that share two or more clusters of a side with a cell in whose lists they are; see `visits_every`.
+    """List the mates that share two or more clusters of a side with a cell, found by counting; return their number.
 
-    They are counted cluster by cluster, except the largest of each side: only cells met before are counted there.
+    Only the cells selected by `visits_every` are visited, cluster by cluster. The largest cluster of each side is
+    skipped at first, and then counted only for cells met in another one.
     """
     middle = begin + count_true(rows, begin, end)
     spared_true = find_largest(rows, index, (begin, middle), every[0])
@@ -323,7 +338,7 @@ def meet_in_clusters(cell, begin, end, every, rows, index, found, met):
         meet_in_largest(rows, index, rows.codes[spared_true], every[0], 1, found[0, :stop], met)
     if spared_pred >= 0:
         meet_in_largest(rows, index, rows.codes[spared_pred], every[1], 1 << index.half, found[0, :stop], met)
-    for m in range(stop):  # no branches, which would be guessed
+    for m in range(stop):  # no branches, which the CPU would mispredict
         other = found[0, at(m)]
         c, g = met[at(other)] & ((1 << index.half) - 1), met[at(other)] >> index.half
         met[at(other)] = 0
@@ -345,7 +360,7 @@ def meet_in_clusters(cell, begin, end, every, rows, index, found, met):
 
 @inlined
 def meet_in_largest(rows, index, code, every, one, others, met):
-    """Count again the cells met before that are in this cluster: by its list or, if that is long, by their rows."""
+    """Count cluster `code` for the cells met before that are in it: by its list or, if that is long, by their rows."""
     first, last = listed(index, code, every)
     if last - first <= LONG * others.size:
         for m in range(first, last):
@@ -363,9 +378,9 @@ def meet_in_largest(rows, index, code, every, one, others, met):
 
 @inlined
 def compare(rows, row, low):
-    """Return the numbers of true and predicted clusters that two cells share, and where the first two are in `row`.
+    """Return how many true and predicted clusters two cells share, and the positions of the first two of each.
 
-    One cell's row goes from `row[0]` to `row[1]`, the other's begins at `low`.
+    Positions are in `row`. The row of one cell goes from `row[0]` to `row[1]`, that of the other begins at `low`.
     """
     codes, n_true = rows.codes, rows.n_true
     a, end = row
@@ -389,16 +404,17 @@ def compare(rows, row, low):
 
 @inlined
 def place_clusters(rows, begin, end, own, placed):
-    """Write to `own` the position, from 1, of each cluster in a row; or 0 again."""
+    """Write the position in a row, starting at 1, of each of its clusters to `own` by cluster, or reset them to 0."""
     for k in range(begin, end):
         own[at(rows.codes[at(k)])] = k - begin + 1 if placed else 0
 
 
 @inlined
 def mark_common(rows, own, low, at_true, at_pred):
-    """Write the positions in the row of `own` of the clusters shared with the row at `low`: true ones, predicted ones.
+    """Write the positions, in the row described by `own`, of the clusters shared with the row at `low`.
 
-    There are no branches on whether a cluster is shared, which would be guessed.
+    True clusters go to `at_true`, predicted ones to `at_pred`. There is no branch on whether a cluster is shared, which
+    the CPU would mispredict.
     """
     high = low + rows.codes[at(low - 1)]
     c = g = 0
@@ -415,7 +431,7 @@ def mark_common(rows, own, low, at_true, at_pred):
 
 @kernel
 def split(w):
-    """Split a float into two of 26 bits each, so that small multiples of both are exact."""
+    """Split a float into two parts of 26 significant bits each, whose products with small integers are exact."""
     scaled = 134217729.0 * w
     high = scaled - (scaled - w)
     return high, w - high
@@ -433,7 +449,7 @@ def add_times(total, error, k, w):
 
 @inlined
 def add_copies(sums, k, n, weight, weighted):
-    """Add `k` times `n` items to the sums (items, weight, its rounding error)."""
+    """Return the sums (items, weight, its rounding error) with `k` times a cell of `n` items and this weight added."""
     count, mass, rest = sums
     if weighted and k:
         mass, rest = add_times(mass, rest, k, weight)
@@ -442,16 +458,15 @@ def add_copies(sums, k, n, weight, weighted):
 
 @kernel
 def score_cells(start, stop, items, rows, clusters, close, common, space, shares, mates):
-    """Add up the hits and misses of the items of a range of cells with their mates in other cells.
+    """Sum the hits and misses of the items of the cells start..stop over their mates in other cells.
 
-    With g and c the predicted and true clusters that an item and its mate share, a mate with g > 0
-    counts min(g, c) / g as a hit on the predicted side and the rest as a miss; likewise on the true
-    side. Mates with g and c of 0 or 1 are counted through the overlaps of clusters, from which the close ones,
-    with g or c of 2 or more, are subtracted.
+    If an item and a mate share g > 0 predicted and c true clusters, the mate counts min(g, c) / g as a hit on the
+    predicted side and the rest as a miss; the true side is symmetric. Mates with g and c of 0 or 1 are counted through
+    the overlaps of clusters, after subtracting the close mates.
 
-    `space` is that of `count_mates`, and those of `find_mates`. Outputs: `shares` (n_cells, 4), hits and misses on the
-    predicted side, then on the true side; `mates` (n_cells, 2), the number of items that share a predicted cluster, and
-    a true cluster, with an item of the cell, itself included.
+    `space` is that of `count_mates`, and that of `find_mates`. Outputs: `shares` (n_cells, 4), hits and misses on the
+    predicted side, then on the true side; `mates` (n_cells, 2), the numbers of items that share a predicted and a true
+    cluster with an item of the cell, itself included.
     """
     alike, (found, met) = space
     for cell in range(start, stop):
@@ -467,7 +482,7 @@ def score_cells(start, stop, items, rows, clusters, close, common, space, shares
 
 @inlined
 def ask_for_clusters(cell, rows, clusters):
-    """Prefetch the sizes of the clusters of a later cell."""
+    """Prefetch the sizes of the clusters of a cell that is scored later."""
     begin = rows.starts[at(cell)] + 2
     for k in range(begin, begin + rows.codes[at(begin - 1)]):
         fetch(clusters.n, rows.codes[at(k)])
@@ -475,9 +490,9 @@ def ask_for_clusters(cell, rows, clusters):
 
 @inlined
 def add_singles(cell, items, rows, clusters, common):
-    """Add up the true clusters of a cell, its predicted ones and their overlaps, all without the cell itself.
+    """Return sums (items, weight, its rounding error) of a cell's true clusters, predicted clusters and their overlaps.
 
-    The last of the four sums is empty, for mates that share several clusters.
+    The cell's own items are left out. A fourth sum, 0 so far, is for mates that share several clusters.
     """
     true = pred = ones = both = 0, 0.0, 0.0
     begin = rows.starts[at(cell)] + 2
@@ -496,9 +511,10 @@ def add_singles(cell, items, rows, clusters, common):
 
 @inlined
 def count_mates(cell, n, items, rows, found, alike, sums):
-    """Count the n mates of a cell and return the sums, and hits and misses; of many, those alike are counted together.
+    """Correct the sums of `add_singles` for the n close mates of a cell; return them, and the mates' hits and misses.
 
-    `alike` is space for the items by the numbers of true and predicted clusters shared, 0 before and after.
+    If there are many, mates with the same numbers of shared clusters are counted together: `alike`, 0 before and after,
+    holds their items by these numbers.
     """
     hits = 0.0, 0.0, 0.0, 0.0
     begin = rows.starts[cell] + 2
@@ -525,7 +541,10 @@ def count_mates(cell, n, items, rows, found, alike, sums):
 
 @inlined
 def count_mate(sums, hits, n, w, c, g, weighted):
-    """Count once, not once per cluster, a mate with c true and g predicted clusters in common."""
+    """Correct the sums, where a mate counts once per cluster, to count it once; add its hits and misses.
+
+    The mate, of n items and weight w, shares c true and g predicted clusters.
+    """
     true, pred, ones, both = sums
     pred = add_copies(pred, 1 - max(g, 1), n, w, weighted)
     true = add_copies(true, 1 - max(c, 1), n, w, weighted)
@@ -536,7 +555,7 @@ def count_mate(sums, hits, n, w, c, g, weighted):
 
 @inlined
 def add_hits(hits, w, c, g):
-    """Add mates that share c true and g predicted clusters to hits and misses of the sides with a shared cluster."""
+    """Add mates of weight w that share c true and g predicted clusters to the hits and misses of both sides."""
     hit_pred, miss_pred, hit_true, miss_true = hits
     least, g, c = min(g, c), max(g, 1), max(c, 1)
     hit_pred += w * (least / g)
@@ -548,13 +567,13 @@ def add_hits(hits, w, c, g):
 
 @inlined
 def not_negative(mass):
-    """Return a mass, with negative rounding errors set to 0; NaN, from items of unknown weight, is kept."""
+    """Return `mass`, or 0 if rounding made it negative; NaN, from items of unknown weight, is kept."""
     return 0.0 if mass < 0.0 else mass
 
 
 @inlined
 def write_shares(hits, sums, weighted, shares, cell):
-    """Write the hits and misses on both sides: of visited mates, of those with one common cluster a side, of others."""
+    """Write a cell's hits and misses on both sides, from its close mates and from mates counted through overlaps."""
     hit_pred, miss_pred, hit_true, miss_true = hits
     (in_true, r, r_rest), (in_pred, p, p_rest), (ones, o, o_rest), (both, bo, bo_rest) = sums
     both += ones
@@ -578,13 +597,14 @@ def write_shares(hits, sums, weighted, shares, cell):
 
 @kernel
 def charge_clusters(start, stop, items, rows, clusters, close, overlaps, space, lost):
-    """Add up the loss of an item of each of a range of cells through each of its clusters, times its mates.
+    """Sum the losses of the items of the cells start..stop over their mates, by cluster of the cell.
 
-    Items that share g predicted and c true clusters lose (g - min(g, c)) / g on the predicted side, charged equally to
-    the g; likewise on the true side. As in `score_cells`, mates with g and c of 0 or 1 are
-    counted through the overlaps, and those with more are visited.
+    Items that share g predicted and c true clusters lose (g - min(g, c)) / g on the predicted side, divided equally
+    among the g clusters; the true side is symmetric. As in `score_cells`, mates with g and c of 0 or 1 are counted
+    through the overlaps, and close mates are visited.
 
-    Output: `lost`, by cell its true clusters, then its predicted ones, in the order of its row.
+    Output: `lost`, for each cell the losses of its true clusters, then of its predicted ones, in the order of its
+    row.
     """
     strangers, shared, at_true, at_pred, own, (found, met) = space
     for cell in range(start, stop):
@@ -610,13 +630,13 @@ def charge_clusters(start, stop, items, rows, clusters, close, overlaps, space, 
 
 @inlined
 def charge(w, own, others):
-    """Return the charge to each of `own` shared clusters for a mate with `others` shared on the other side."""
+    """Return the loss charged to each of `own` shared clusters by a mate that shares `others` on the other side."""
     return w * ((own - min(own, others)) / own / own)
 
 
 @inlined
 def change_size(sums, k, sign, n, mass, rest, weighted):
-    """Add items to the sum at a place, or subtract them."""
+    """Add (sign 1) or subtract (sign -1) items and their weight at index k of `sums`."""
     sums.n[k] += sign * n
     if weighted:
         sums.mass[k], sums.rest[k] = add_exactly(sums.mass[k], sums.rest[k] + sign * rest, sign * mass)
@@ -624,7 +644,7 @@ def change_size(sums, k, sign, n, mass, rest, weighted):
 
 @inlined
 def add_mate(sums, k, times, n, w, weighted):
-    """Add the items of a cell, `times` times, to the sum at a place."""
+    """Add the items of a cell `times` times at index k of `sums`."""
     sums.n[k] += times * n
     if weighted and times:
         sums.mass[k], sums.rest[k] = add_times(sums.mass[k], sums.rest[k], times, w)
@@ -632,7 +652,7 @@ def add_mate(sums, k, times, n, w, weighted):
 
 @inlined
 def count_strangers(cell, begin, own_c, own_g, items, rows, clusters, overlaps, strangers):
-    """Count, by cluster of a cell, the other items in it, minus those in its overlaps with the other side."""
+    """Count, for each cluster of a cell, its other items minus those in overlaps with the cell's clusters opposite."""
     n, w = items.n[cell], items.weight[cell] if items.weighted else 0.0
     weighted = items.weighted
     for k in range(own_c + own_g):
@@ -654,7 +674,7 @@ def count_strangers(cell, begin, own_c, own_g, items, rows, clusters, overlaps, 
 
 @inlined
 def charge_mate(strangers, shared, items, mate, at_true, at_pred):
-    """Charge the common clusters for a visited mate, and remove it from the count through the overlaps."""
+    """Charge the shared clusters for a close mate, and cancel its count in `strangers`, which come from overlaps."""
     c, g = at_true.size, at_pred.size
     n = items.n[mate]
     w = items.weight[mate] if items.weighted else np.float64(n)
@@ -669,7 +689,7 @@ def charge_mate(strangers, shared, items, mate, at_true, at_pred):
 
 @inlined
 def weigh(sums, k, weighted):
-    """Return the weight of a sum, 0 if it has no items."""
+    """Return the weight at index k of `sums`; 0 if it has no items."""
     if not weighted:
         return np.float64(sums.n[k])
     return max(0.0, sums.mass[k] + sums.rest[k]) if sums.n[k] else 0.0
@@ -677,7 +697,7 @@ def weigh(sums, k, weighted):
 
 @kernel
 def find_best(bounds, pred, likeness, best_true, best_pred):
-    """Raise the best similarity of each cluster to that of its overlaps.
+    """Raise the best similarity of each cluster to the largest among its overlaps.
 
     Shapes: (n_true + 1,), (n_overlaps,), (n_overlaps,), (n_true,), (n_pred,).
     """
@@ -689,15 +709,15 @@ def find_best(bounds, pred, likeness, best_true, best_pred):
 
 @kernel
 def add_matches(start, stop, pairwise, items, rows, close, overlaps, likeness, best, space, hits):
-    """Add up the hits of each of a range of cells, each times the similarity of the shared clusters.
+    """Sum the hits of the items of the cells start..stop, each multiplied by the similarity of the shared clusters.
 
-    A mate with g predicted and c true clusters in common counts min(g, c) / g times the mean over
-    these g of the similarity of their match; likewise on the true side. As in `score_cells`, mates with
-    g = c = 1 are counted through the overlaps, and those with more are visited.
+    A mate that shares g predicted and c true clusters counts min(g, c) / g times the mean similarity of these g
+    clusters to their matches; the true side is symmetric. As in `score_cells`, mates with g = c = 1 are counted
+    through the overlaps, and close mates are visited.
 
-    The match of a cluster is the most similar of those shared by the pair if `pairwise`, else of all, with
-    `likeness` by overlap and `best` by cluster. Output: `hits` (n_cells, 2), on the predicted side and on the
-    true one.
+    A cluster's match is the most similar cluster of the other side: among those that the pair shares if `pairwise`,
+    else among all. `likeness` is the similarity by overlap, `best` the largest by cluster. Output: `hits` (n_cells,
+    2), on the predicted and on the true side.
     """
     ones, at_true, at_pred, places, (found, met) = space
     for cell in range(start, stop):
@@ -710,7 +730,7 @@ def add_matches(start, stop, pairwise, items, rows, close, overlaps, likeness, b
         own = rows.codes[begin:end]
         hit_pred = hit_true = 0.0
         n = find_mates(cell, rows, close, found, met) if may_have(cell, close) else 0
-        if max(shape) > 1:  # then its items are also close mates of each other
+        if max(shape) > 1:  # the cell's own items are close mates of each other
             found[0, n], found[1, n], found[2, n] = cell, shape[0], shape[1]
             n += 1
         place_clusters(rows, begin, end, places, True)
@@ -734,7 +754,7 @@ def add_matches(start, stop, pairwise, items, rows, close, overlaps, likeness, b
 
 @inlined
 def copy_sizes(sizes, entries, ones, weighted):
-    """Copy the overlaps of the true clusters of a cell with its predicted ones."""
+    """Copy the sizes of a cell's overlaps to `ones`, one for each pair of its true and its predicted clusters."""
     for k in range(entries.size):
         ones.n[k] = sizes.n[entries[k]]
         if weighted:
@@ -744,7 +764,7 @@ def copy_sizes(sizes, entries, ones, weighted):
 
 @inlined
 def take_away(ones, common, shape, n, w, weighted):
-    """Subtract a mate from the overlaps of its common clusters: it is counted separately."""
+    """Subtract a close mate from the overlaps of the clusters it shares; its hits are added separately."""
     for a in common[0]:
         for b in common[1]:
             k = a * shape[1] + b - shape[0]
@@ -755,7 +775,7 @@ def take_away(ones, common, shape, n, w, weighted):
 
 @inlined
 def add_likeness(common, shape, own, entries, likeness, best, pairwise):
-    """Add up the similarities of the matches of common clusters, of the true and of the predicted ones."""
+    """Return the summed similarities of shared clusters to their matches, for true and for predicted clusters."""
     of_true = of_pred = 0.0
     for a in common[0]:
         most = 0.0
@@ -772,7 +792,7 @@ def add_likeness(common, shape, own, entries, likeness, best, pairwise):
 
 @inlined
 def add_ones(total, ones, shape, own, entries, likeness, best, pairwise, weighted):
-    """Add the mates that share one cluster of each side to the hits of the predicted and of the true side."""
+    """Add the hits of mates that share one cluster on each side to the (predicted, true) hits, and return these."""
     hit_pred, hit_true = total
     for a in range(shape[0]):
         for b in range(shape[1]):

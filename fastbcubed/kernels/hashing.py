@@ -1,10 +1,10 @@
-"""Fingerprints and numbers of keys: hash tables, perfect hashes, and tables of known texts.
+"""Hash kernels for keys: fingerprints of 128 bits, hash tables that number keys, and perfect hashes of known strings.
 
-Texts are compared by all of their bytes. The last 32 are compared at once, without data-dependent
-branches. They are read backwards from the end of a text, so at least 32 bytes must precede
-that; bytes that are not part of the text are masked.
+Strings are compared by all of their bytes. The last 32 bytes are compared at once, as words read backwards from the
+end of the string; words outside the string are masked, but at least 32 readable bytes must precede its end. There are
+no data-dependent branches.
 
-The table is a perfect hash: see `kernels.hashing.place_codes`.
+Known strings are found by a perfect hash; see `place_codes`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from fastbcubed.kernels.partition import RECORDS_AHEAD, fetch, mix
 
 WORD = np.uint64
 ZERO, ONE, FOUR, EIGHT, SIXTEEN = (np.uint64(v) for v in (0, 1, 4, 8, 16))
-#: The bits of a word that are never set in ASCII.
+#: The bits of a word that are not set in ASCII text.
 BEYOND_ASCII = np.uint64(0x8080808080808080)
 _MASK = (1 << 64) - 1
 
 
 def seed_words(seed: int) -> np.ndarray:
-    """Return the six secret words of a seed, from the SplitMix64 sequence. Shape: (6,)."""
+    """Return six secret words derived from a seed by the SplitMix64 sequence. Shape: (6,)."""
     state, words = 0x243F6A8885A308D3 + seed * 0x9E3779B97F4A7C15 * 7, []
     for _ in range(6):
         state = (state + 0x9E3779B97F4A7C15) & _MASK
@@ -71,9 +71,9 @@ def end_words(data, start, size):
 def hash_bytes(data, start, size, a, b, s2, s3, s4, s5):
     """Fingerprint `size` bytes of `data` from `start`. Shapes: (bytes,), eight words -> three words.
 
-    Up to 16 bytes are read as two words that, with the length, determine the string; longer ones
-    are folded 16 bytes at a time. The two lanes use different secrets and opposite roles. The third
-    word has every bit that is set in a word of the bytes.
+    Strings of up to 16 bytes are read as two words that, with the length, determine the string; longer ones are
+    folded 16 bytes at a time. The two words of the fingerprint are computed with different secrets. The third word
+    has every bit set that is set in any word of the string.
     """
     position, rest, bits = start, size, ZERO
     while rest > SIXTEEN:
@@ -129,20 +129,20 @@ def hash_integers(values, unsigned, words, first, second):
 
 @inlined(words=True)
 def combined(one, other, part_one, part_other, words):
-    """Fold a part of a composite id into a fingerprint, two words each."""
+    """Fold the fingerprint of one column of a composite id into that of the columns before it; two words each."""
     return fold(one ^ words[2], part_one ^ words[4]), fold(other ^ words[3], part_other ^ words[5])
 
 
 @kernel(words=True)
 def combine_words(first, second, part_first, part_second, words):
-    """Fold a part of a composite id into the fingerprints so far. Shapes: four times (n,), (6,)."""
+    """Fold fingerprints of one column of a composite id into those so far, in place. Shapes: four times (n,), (6,)."""
     for i in range(first.size):
         first[i], second[i] = combined(first[i], second[i], part_first[i], part_second[i], words)
 
 
 @kernel(words=True)
 def add_combined(first, second, part_first, part_second, words):
-    """Return the sums of the results of `combine_words`, without changing its inputs. Shapes: four times (n,), (6,)."""
+    """Return the sums of what `combine_words` would write, changing no input. Shapes: four times (n,), (6,)."""
     sums = ZERO, ZERO
     for i in range(first.size):
         one, other = combined(first[i], second[i], part_first[i], part_second[i], words)
@@ -259,10 +259,11 @@ GROUP = 64
 
 @kernel
 def number_block(new_keys, new_proofs, slots, keys, proofs, n, codes, firsts):
-    """Write the code of each key of a block, the next free one for a new key; return the number of known keys.
+    """Write the code of each key of a block, adding new keys with the next free code; return the number of known keys.
 
-    Shapes: (m,), (m,) or None, (power of two,), (capacity,), (capacity,) or None, (), (m,), (m,). Slots contain
-    codes, or -1 if empty; `firsts` gets the row of each new key.
+    `proofs`, second words of fingerprints, must agree as well unless None. Shapes: (m,), (m,) or None, (power of
+    two,), (capacity,), (capacity,) or None, (), (m,), (m,). Slots contain codes, or -1 if empty; `firsts` gets the
+    row of each new key.
     """
     known, mask = n, slots.size - 1
     places = np.empty(GROUP, np.int64)
@@ -310,9 +311,9 @@ def enter_keys(keys, n, slots):
 
 @kernel
 def number_codes(codes, numbers):
-    """Replace each code by its number in order of first appearance; `numbers` is initially -1 by code.
+    """Replace each code by its rank in order of first appearance; return the number of codes that occur.
 
-    Shapes: (n,), (n_codes,) -> number of codes.
+    Shapes: (n,), (n_codes,); `numbers` is initially -1 for each code.
     """
     count = 0
     for i in range(codes.size):
@@ -324,22 +325,23 @@ def number_codes(codes, numbers):
     return count
 
 
-#: Bits of a hash that give a value's pilot and slot: constants, so that they need no registers.
+#: Number of bits of a hash that select a value's pilot and slot; constants, which need no registers.
 PILOT_BITS, SLOT_BITS = 10, 12
 BELOW_PILOT, SLOT = np.uint64(64 - PILOT_BITS), np.uint64((1 << SLOT_BITS) - 1)
 
 
 @inlined(words=True)
 def slot_of(code, pilots):
-    """Return the slot of a value with this hash, if it is known."""
+    """Return the slot where a value with this hash is stored if it is known."""
     return ((code >> np.uint64(8)) ^ np.uint64(pilots[code >> BELOW_PILOT])) & SLOT
 
 
 @kernel(words=True)
 def place_codes(codes, pilots, places):
-    """Find pilots that send all hashes to distinct places; return whether there are any.
+    """Find pilots that send all hashes to distinct slots; return whether this succeeded.
 
-    Hashes of one bucket are consecutive. Shapes: (n,), (buckets,), (slots,), initially -1.
+    A bucket of hashes, those with equal leading bits, shares a pilot, which is xored into their slots. Hashes of one
+    bucket are consecutive. Shapes: (n,), (buckets,), (slots,), initially -1.
     """
     start = 0
     while start < codes.size:
@@ -363,20 +365,20 @@ def place_codes(codes, pilots, places):
     return True
 
 
-#: Number of bytes at the end of a text that are compared at once, as words.
+#: Number of bytes at the end of a string that are compared at once, as words.
 TAIL = np.uint64(32)
 TAIL_WORDS = np.uint64(4)
 TWO, THREE = np.uint64(2), np.uint64(3)
-#: Number of words of a slot, one cache line: the last bytes of its text, masked; then its number and size.
+#: Number of words of a slot, one cache line: the last bytes of its string, masked; then its number and size.
 SLOT_WORDS = np.uint64(8)
 NUMBER, SIZE = (np.uint64(word) for word in (4, 5))
-#: Number of rows that are looked up before the texts not found are hashed.
+#: Number of rows that are looked up before the strings not found are hashed.
 ROWS_AT_A_TIME = 4096
 
 
 @intrinsic
 def tail_differs(data, end, masks, mask, slots, slot):
-    """Return 1 if the bytes before `end`, masked by words from `mask` on, differ from those from `slot` on."""
+    """Return whether the 32 bytes before `end`, masked by words from `mask` on, differ from the words at `slot`."""
     return int(
         any((load_word.python(data, end - 32 + 8 * k) & masks[mask + k]) != slots[slot + k] for k in range(4))
     )
@@ -384,7 +386,7 @@ def tail_differs(data, end, masks, mask, slots, slot):
 
 @kernel(words=True)
 def describe_texts(offsets, data, masks, by_end, seeds, described, codes):
-    """Write the slot of each text, and its hash, which uses only the last eight bytes if `by_end`.
+    """Write the slot contents and the hash of each known string; if `by_end`, the hash uses the last eight bytes only.
 
     Shapes: (n + 1,), (bytes,), (33 * 4,), (), (2,), (n, 8), (n,).
     """
@@ -401,10 +403,10 @@ def describe_texts(offsets, data, masks, by_end, seeds, described, codes):
 
 @kernel(words=True)
 def number_texts(offsets, data, known, words, numbers, missed):
-    """Write the number of each known text, and of others the first word of its fingerprint.
+    """Write the number of each known string, and for unknown strings the first word of their fingerprint.
 
-    `missed` takes (row, first, second) of unknown texts. Return their number, and whether all of them
-    are ASCII.
+    `missed` receives (row, first, second) of unknown strings. Returns their number, and whether all of them are
+    ASCII.
     """
     different = np.empty(ROWS_AT_A_TIME, np.uint8)
     n_missed, seen = 0, ZERO
@@ -421,7 +423,7 @@ def number_texts(offsets, data, known, words, numbers, missed):
 
 @kernel(words=True)
 def find_of_one_size(offsets, data, known, first, n, numbers, different):
-    """Write the numbers of a few texts, and which are unknown, where all known ones have the same size."""
+    """Write the numbers of n strings from row `first` on, and mark unknown ones; all known strings have one size."""
     slots, pilots, masks = known.slots, known.pilots, known.masks
     a, b, size, width = known.seeds[0], known.seeds[1], known.one_size, np.int64(known.one_size)
     mask = size * TAIL_WORDS
@@ -436,7 +438,7 @@ def find_of_one_size(offsets, data, known, first, n, numbers, different):
 
 @kernel(words=True)
 def find_of_any_size(offsets, data, known, first, n, numbers, different):
-    """Write the numbers of a few texts, and which are unknown."""
+    """Write the numbers of n strings from row `first` on, and mark unknown ones."""
     slots, pilots, masks = known.slots, known.pilots, known.masks
     a, b, start, longest = known.seeds[0], known.seeds[1], WORD(offsets[at(first)]), ZERO
     for j in range(n):
@@ -456,7 +458,7 @@ def find_of_any_size(offsets, data, known, first, n, numbers, different):
 
 @kernel(words=True)
 def compare_heads(offsets, data, known, first, n, numbers, different):
-    """Mark which of a few texts differ before the last bytes from the known text with the same last bytes and size."""
+    """Mark those of n strings that end like a known string of their size but differ before their last 32 bytes."""
     own, starts = known.own, known.starts
     for j in range(n):
         start = WORD(offsets[at(first + j)])
@@ -471,7 +473,7 @@ def compare_heads(offsets, data, known, first, n, numbers, different):
 
 @kernel(words=True)
 def hash_missed(offsets, data, words, first, n, different, numbers, missed, n_missed):
-    """Write fingerprints of the unknown texts among a few; return the number so far, and all bits."""
+    """Write fingerprints of the unknown strings among n; return their number so far, and the bits set in any word."""
     rows, firsts, seconds = missed
     a, b, s2, s3, s4, s5 = words[0], words[1], words[2], words[3], words[4], words[5]
     left, found, seen = n_missed, np.uint8(0), ZERO

@@ -1,17 +1,17 @@
 """Kernels run by Python, for work so small that compiling them would take longer.
 
-A kernel is plain Python, but slow on NumPy's arrays: reading an element makes a NumPy scalar, which computes ten times
-as slowly as Python's own numbers. So the source of a kernel is rewritten a little to take memory views, which share
-the memory of arrays and return Python's numbers:
+A kernel is plain Python, but slow on NumPy's arrays: reading an element makes a NumPy scalar, which computes ten
+times as slowly as Python's own numbers. Therefore the source of a kernel is rewritten to take memory views, which
+share the memory of arrays and return Python's numbers:
 
-- an array of records becomes a view of each field: ``cells[i].fp`` is read as ``cells.fp[i]``;
-- `at` and `fetch`, which are for compiled code, go;
-- what views cannot do (assignments to slices, columns of matrices, new arrays) is done by functions of this module;
+- an array of records becomes one view per field: ``cells[i].fp`` is read as ``cells.fp[i]``;
+- `at` and `fetch`, which only affect compiled code, are removed;
+- operations that views lack (assigning to slices, columns of matrices, new arrays) call functions of this module;
 - in kernels on words, sums, products and shifts wrap at 64 bits.
 
-Results are the same to the last bit: both tiers add the same doubles in the same order. Where they would differ (a
-division by zero, an integer that does not fit), Python raises an exception; the kernel, which worked on copies of the
-arrays, is then compiled.
+Results are the same to the last bit, because compiled and interpreted kernels add the same doubles in the same order.
+Where they would differ (division by zero, an integer that does not fit), Python raises an exception. The kernel,
+which worked on copies of the arrays, is then compiled.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from typing import Any
 
 import numpy as np
 
-#: Types whose elements Python computes with as compiled code does.
+#: Element types with which Python computes the same results as compiled code.
 VIEWED = frozenset(map(np.dtype, (np.int64, np.int32, np.uint8, np.uint64, np.float64, np.bool_)))
 #: Attributes of an array that are not fields of a record.
 OF_ARRAYS = frozenset({"size", "shape"})
-#: Operations on words that may leave 64 bits.
+#: Operations on words whose results may exceed 64 bits.
 WRAPPING = ast.Add, ast.Sub, ast.Mult, ast.LShift
 ALL_BITS, SIGN = (1 << 64) - 1, 1 << 63
-#: Instructions of loops.
+#: Bytecode instructions that jump backwards, as loops do.
 LOOPING = frozenset(code for name, code in dis.opmap.items() if "FOR_ITER" in name or "JUMP_BACKWARD" in name)
 
 
 class TooSlow(Exception):
-    """A kernel has been interpreted for as long as compiling it takes."""
+    """Raised when interpreting a kernel has taken as long as compiling it would."""
 
 
 class Records:
-    """An array of records: a view of each field."""
+    """A structured array whose fields are memory views."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -62,7 +62,7 @@ class Records:
 
 
 class Record:
-    """One record of an array, whose fields are read and written there."""
+    """One row of `Records`; its fields are read from and written to the array."""
 
     def __init__(self, records: Records, row: int) -> None:
         self.__dict__.update(records=records, row=row)
@@ -75,7 +75,7 @@ class Record:
 
 
 class Matrix:
-    """An array of several dimensions: views of its rows, and its elements."""
+    """An array of two or more dimensions that yields views of its rows and Python's numbers for its elements."""
 
     def __init__(self, array: Any) -> None:
         self.array, self.shape = array, array.shape
@@ -108,9 +108,9 @@ class Matrix:
 
 
 class Copies:
-    """Copies of the arrays of a call, which share memory where these do.
+    """Writable copies of a call's arrays, which overlap in memory where the originals do.
 
-    Other threads may work on other elements of the same arrays, so only what the kernel changed is written back.
+    Other threads may write to other elements of the same arrays, so only changed bytes are written back.
     """
 
     def __init__(self, arrays: Iterable[Any]) -> None:
@@ -126,7 +126,7 @@ class Copies:
             self._copy(group)
 
     def _copy(self, group: list[tuple[int, int, Any]]) -> None:
-        """Copy the memory of arrays that overlap."""
+        """Copy the memory region of a group of overlapping arrays, each (first address, end, array)."""
         first, end = group[0][0], max(high for _, high, _ in group)
         there: Any = (ctypes.c_ubyte * (end - first)).from_address(first)
         memory = np.frombuffer(there, np.uint8)
@@ -137,7 +137,7 @@ class Copies:
             self._copies[id(array)] = np.ndarray(array.shape, array.dtype, own, offset, array.strides)
 
     def viewed(self, value: Any) -> Any:
-        """Return an argument of the kernel as its rewritten code takes it."""
+        """Return an argument in the form that rewritten kernels take, with writable arrays replaced by their copies."""
         if isinstance(value, np.ndarray):
             return viewed(self._copies.get(id(value), value))
         if isinstance(value, tuple):
@@ -146,13 +146,13 @@ class Copies:
         return viewed(value)
 
     def write_back(self) -> None:
-        """Write what has changed to the arrays."""
+        """Write the bytes that have changed back to the original arrays."""
         for memory, own, before in self._regions:
             np.copyto(memory, own, where=own != before)
 
 
 def writable(arguments: Any) -> Any:
-    """Return arguments of a kernel, with arrays that can be written for those that cannot: of the same memory."""
+    """Return a kernel's arguments with each read-only array replaced by a writable view of the same memory."""
     made = list(arguments)
     for k, value in enumerate(made):
         if isinstance(value, tuple):
@@ -166,12 +166,12 @@ def writable(arguments: Any) -> Any:
 
 
 def is_writable(array: Any) -> bool:
-    """Return whether an array has elements that can be written."""
+    """Return whether an array is writable and not empty."""
     return bool(array.flags.writeable and array.size)
 
 
 def extent(array: Any) -> tuple[int, int, Any]:
-    """Return where the memory of an array begins and ends, and the array."""
+    """Return the first address and the end of an array's memory, and the array."""
     first = last = array.__array_interface__["data"][0]
     for n, stride in zip(array.shape, array.strides, strict=True):
         first += min(0, (n - 1) * stride)
@@ -180,12 +180,12 @@ def extent(array: Any) -> tuple[int, int, Any]:
 
 
 def elements(array: Any) -> Any:
-    """Return a view of the elements of an array; itself if Python cannot read them."""
+    """Return a memory view of an array, or the array itself if Python cannot read its elements exactly."""
     return memoryview(array) if array.dtype in VIEWED and array.flags.aligned else array
 
 
 def viewed(value: Any) -> Any:
-    """Return an argument of a kernel as its rewritten code takes it."""
+    """Return an argument as rewritten kernels take it: views instead of arrays, Python's numbers instead of NumPy's."""
     if isinstance(value, np.ndarray):
         if value.dtype.names:
             return Records(value) if value.ndim == 1 else Matrix(value)
@@ -196,14 +196,14 @@ def viewed(value: Any) -> Any:
 
 
 def unviewed(value: Any) -> Any:
-    """Return a result of rewritten code as compiled code returns it."""
+    """Return a result of a rewritten kernel as compiled code would return it: arrays instead of views."""
     if isinstance(value, memoryview | Matrix | Records):
         return array_of(value)
     return tuple(map(unviewed, value)) if isinstance(value, tuple) else value
 
 
 def array_of(view: Any) -> Any:
-    """Return the array of a view."""
+    """Return the array that a view shows."""
     return view.array if isinstance(view, Matrix | Records) else np.asarray(view)
 
 
@@ -213,16 +213,16 @@ def size(view: Any) -> int:
 
 
 def put(view: Any, where: Any, value: Any) -> None:
-    """Assign to a slice."""
+    """Assign to a slice of a view."""
     array_of(view)[where] = array_of(value) if isinstance(value, memoryview | Matrix | Records) else value
 
 
 def returning_views(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that makes an array, as one that makes a view."""
+    """Wrap a function that makes an array so that it returns a view."""
     return lambda *arguments: viewed(function(*arguments))
 
 
-#: Functions called instead of NumPy's, by name. NumPy's logarithms differ from those of compiled code.
+#: Replacements of NumPy's functions, by name. NumPy's logarithms differ from those of compiled code.
 FUNCTIONS: dict[str, Any] = {
     "empty": returning_views(np.empty),
     "zeros": returning_views(np.zeros),
@@ -237,7 +237,7 @@ FUNCTIONS: dict[str, Any] = {
     "log2": math.log2,
     "isnan": math.isnan,
 }
-#: Functions called instead of the methods of arrays.
+#: Replacements of array methods, by name.
 METHODS: dict[str, Any] = {
     "copy": lambda view: viewed(array_of(view).copy()),
     "view": lambda view, dtype: viewed(array_of(view).view(dtype)),
@@ -245,14 +245,19 @@ METHODS: dict[str, Any] = {
 
 
 class Rewriter(ast.NodeTransformer):
-    """Rewrites the body of a kernel; see the module."""
+    """Rewrites the body of a kernel as described at the top of this module.
+
+    `slow` are the names of functions with loops.
+    """
 
     def __init__(self, words: bool, slow: set[str]) -> None:
         self.words, self.slow = words, slow
-        self._has_loops = False  #: whether what was visited last has loops, or calls functions that have
+        self._has_loops = (
+            False  #: whether the nodes visited since the last reset contain loops, or calls with loops
+        )
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Call this module's functions for those of arrays and of NumPy; ``at(i)`` is ``i``."""
+        """Replace calls of NumPy's functions and of array methods by those of this module, and ``at(i)`` by ``i``."""
         self.generic_visit(node)
         called = node.func
         if isinstance(called, ast.Name) and called.id == "at":
@@ -270,13 +275,13 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        """Leave out ``fetch(values, i)``, which may name an element beyond the end."""
+        """Remove ``fetch(values, i)``, whose index may be out of range."""
         if isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "fetch":
             return ast.Pass()
         return self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """Read fields before rows: ``cells[i].fp`` is ``cells.fp[i]``."""
+        """Read a field before its row: replace ``cells[i].fp`` by ``cells.fp[i]``."""
         self.generic_visit(node)
         if node.attr == "size":
             return call("_size", node.value)
@@ -290,14 +295,14 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        """Take parts of matrices, such as ``sums[:, k]``."""
+        """Replace reads of parts of matrices, such as ``sums[:, k]``, by calls."""
         self.generic_visit(node)
         if isinstance(node.ctx, ast.Load) and isinstance(node.slice, ast.Tuple) and has_slice(node.slice):
             return call("_take", node.value, index(node.slice))
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        """Assign to slices, such as ``table[:]``."""
+        """Replace assignments to slices, such as ``table[:] = 0``, by calls."""
         self.generic_visit(node)
         target = node.targets[0]
         if len(node.targets) == 1 and isinstance(target, ast.Subscript) and has_slice(target.slice):
@@ -305,39 +310,39 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        """Keep 64 bits of words."""
+        """Reduce results of operations on words to 64 bits."""
         self.generic_visit(node)
         wraps = self.words and isinstance(node.op, WRAPPING)
         return ast.BinOp(node, ast.BitAnd(), ast.Constant(ALL_BITS)) if wraps else node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
-        """Keep 64 bits of words that grow."""
+        """Rewrite augmented assignments to words, such as ``h *= 3``, so that results are reduced to 64 bits."""
         if self.words and isinstance(node.op, WRAPPING):
             read = ast.parse(ast.unparse(node.target), mode="eval").body
             return self.visit(ast.Assign([node.target], ast.BinOp(read, node.op, node.value)))
         return self.generic_visit(node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        """Invert all 64 bits of a word."""
+        """Invert exactly 64 bits of a word."""
         self.generic_visit(node)
         wraps = self.words and isinstance(node.op, ast.Invert)
         return ast.BinOp(node.operand, ast.BitXor(), ast.Constant(ALL_BITS)) if wraps else node
 
     def visit_For(self, node: ast.For) -> ast.AST:
-        """Check the time; see `_checked`."""
+        """Add a check of the deadline to an outer loop; see `_checked`."""
         return self._checked(node)
 
     def visit_While(self, node: ast.While) -> ast.AST:
-        """Check the time; see `_checked`."""
+        """Add a check of the deadline to an outer loop; see `_checked`."""
         return self._checked(node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        """Note functions with loops."""
+        """Record whether a name is that of a function with loops."""
         self._has_loops |= node.id in self.slow
         return node
 
     def _checked(self, node: Any) -> ast.AST:
-        """Check the time in each round of a loop that is not innermost."""
+        """Check the deadline in each iteration of a loop that contains another loop."""
         self._has_loops = False
         self.generic_visit(node)
         if self._has_loops:
@@ -347,32 +352,32 @@ class Rewriter(ast.NodeTransformer):
 
 
 def has_loops(code: Any) -> bool:
-    """Return whether the code of a function jumps backward."""
+    """Return whether the bytecode of a function has a backward jump."""
     return not LOOPING.isdisjoint(code.co_code[::2])
 
 
 def has_slice(node: ast.AST) -> bool:
-    """Return whether an index is or has a slice."""
+    """Return whether an index is a slice or contains one."""
     parts = node.elts if isinstance(node, ast.Tuple) else [node]
     return any(isinstance(each, ast.Slice) for each in parts)
 
 
 def is_word(function: ast.AST) -> bool:
-    """Return whether this is the type of words, by either name."""
+    """Return whether a called function is the type of words, ``WORD`` or ``np.uint64``."""
     if isinstance(function, ast.Name):
         return function.id == "WORD"
     return isinstance(function, ast.Attribute) and function.attr == "uint64"
 
 
 def word(node: ast.expr) -> ast.expr:
-    """Return a number as an unsigned one of 64 bits."""
+    """Return an expression of the number as an unsigned 64-bit integer."""
     if isinstance(node, ast.Constant):
         return node
     return ast.BinOp(call("int", node), ast.BitAnd(), ast.Constant(ALL_BITS))
 
 
 def index(node: Any) -> Any:
-    """Return the index of a subscript as an argument."""
+    """Return the index of a subscript as an expression that can be passed to a function."""
     if isinstance(node, ast.Tuple):
         return ast.Tuple([index(each) for each in node.elts], ast.Load())
     if isinstance(node, ast.Slice):
@@ -381,7 +386,7 @@ def index(node: Any) -> Any:
 
 
 def call(name: str, *arguments: Any) -> ast.Call:
-    """Return a call of a global function."""
+    """Return a syntax node that calls the global function `name`."""
     return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
 
 
@@ -389,13 +394,13 @@ _deadline = math.inf
 
 
 def start(seconds: float) -> None:
-    """Let interpreted kernels run for this long from now."""
+    """Set the deadline of interpreted kernels to this many seconds from now."""
     global _deadline
     _deadline = time.perf_counter() + seconds
 
 
 def check() -> None:
-    """Raise an exception if the time is over."""
+    """Raise `TooSlow` after the deadline."""
     if time.perf_counter() > _deadline:
         raise TooSlow
 
@@ -406,10 +411,10 @@ _SCOPE |= {"_array_of": array_of, "_size": size, "_check": check}
 
 
 def rewritten(function: Any, words: bool, slow: set[str], python_of: Callable[[Any], Any]) -> Any:
-    """Return the function of a kernel for memory views.
+    """Return the function of a kernel, rewritten to take memory views.
 
-    `slow` are the names of functions that it calls and that have loops; `python_of` returns what a global name stands
-    for in it.
+    `slow` are the names of the called functions that have loops; `python_of` returns the object that a global name
+    stands for in interpreted kernels.
     """
     code, names = function.__code__, function.__globals__
     tree = ast.parse("\n" * (code.co_firstlineno - 1) + source_of(code))
@@ -424,7 +429,7 @@ def rewritten(function: Any, words: bool, slow: set[str], python_of: Callable[[A
 
 
 def source_of(code: Any) -> str:
-    """Return the source of a function of a module, with its decorators."""
+    """Return the source of a top-level function, including its decorators."""
     lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
     beginning = next(n for n, line in enumerate(lines) if line.startswith("def ")) + 1
     for n, line in enumerate(lines[beginning:], beginning):

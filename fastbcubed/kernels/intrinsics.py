@@ -1,4 +1,4 @@
-"""Instructions of the processor that Numba lacks, for compiled kernels; in Python they stand where they are used."""
+"""CPU instructions that Numba lacks, for compiled kernels; the Python equivalents are defined next to their use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 
 @intrinsic
 def at(typingctx: Any, i: Any) -> Any:
-    """Return an index as unsigned."""
+    """Convert an index to an unsigned integer."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return context.cast(builder, args[0], signature.args[0], types.uint64)
@@ -51,7 +51,7 @@ load_half = intrinsic(_load(32))
 
 @intrinsic
 def tail_differs(typingctx: Any, data: Any, end: Any, masks: Any, mask: Any, slots: Any, slot: Any) -> Any:
-    """Compare 32 bytes of a text with those of a slot."""
+    """Return 1 if the last 32 bytes of a string differ from those stored in a slot, else 0."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         words, all_bits = ir.VectorType(ir.IntType(64), 4).as_pointer(), ir.IntType(256)
@@ -80,7 +80,9 @@ def fetch(typingctx: Any, values: Any, i: Any) -> Any:
         pointer = builder.bitcast(builder.gep(array.data, [args[1]]), byte)
         shape = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
         prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], shape)
-        builder.call(prefetch, [pointer, number(0), number(3), number(1)])  # for reading, kept, as data
+        builder.call(
+            prefetch, [pointer, number(0), number(3), number(1)]
+        )  # a read of data to keep in all caches
         return context.get_dummy_value()
 
     return types.void(values, types.int64), codegen

@@ -1,9 +1,9 @@
 """Kernels: functions that Numba compiles when their work is large, and Python interprets when it is small.
 
-Compiling a kernel takes some tenths of a second, whatever the size of its arrays; so it is interpreted until that
-has taken as long. A kernel whose compiled code is cached is loaded once interpreting it has taken longer than that.
-Both give the same results, to the last bit. Numba, which takes longer to import than few items to evaluate, is
-loaded when a kernel is compiled, or when all have been interpreted for as long.
+Compiling a kernel takes some tenths of a second, whatever the size of its arrays, so a kernel is interpreted until
+that has taken as long. If its compiled code is cached, it is interpreted only until that has taken as long as loading
+the code. Both give the same results, to the last bit. Importing Numba takes longer than evaluating a few items, so
+Numba is imported only when a kernel is compiled or loaded.
 """
 
 from __future__ import annotations
@@ -25,38 +25,37 @@ import numpy as np
 
 from fastbcubed.kernels import interpreter
 
-#: Seconds that it takes to import Numba, to compile a kernel without those that it calls, and to load a cached one.
+#: Seconds needed to import Numba, to compile a kernel (excluding those it calls), and to load a cached kernel.
 IMPORTING, COMPILING, LOADING = 0.6, 0.2, 0.02
-#: Seconds per element of its arrays that a kernel is expected to take until it has been interpreted, by Python's loops
-#: and by NumPy.
+#: Expected seconds per array element of a kernel that has not been timed yet: interpreted, and in its NumPy version.
 PER_ELEMENT, PER_ELEMENT_BY_NUMPY = 5e-7, 2e-8
-#: Names in kernels that make arrays.
+#: Names of functions and methods that create arrays in kernels.
 MAKING = frozenset({"empty", "zeros", "ones", "full", "copy", "view"})
-#: Elements below which the time of a call says little about larger ones.
+#: Number of elements below which a call's time says little about larger calls.
 FEW = 1000
-#: Seconds for which all kernels have been interpreted.
+#: Seconds spent interpreting kernels so far, in total.
 _interpreted = 0.0
-#: How many times as long as compiling a kernel takes it is interpreted: 0 for never, infinity for always.
+#: Seconds that a kernel may be interpreted, as a multiple of its compile time: 0 for never, infinity for always.
 _patience = 1.0
 if os.environ.get("FASTBCUBED_INTERPRET", "1") == "0":
     _patience = 0.0
 if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
     _patience = math.inf
 
-#: Why compiled kernels could not be cached although there was a directory for them.
+#: Messages of errors that kept compiled kernels from being cached in an existing directory.
 failures: list[str] = []
-#: Called before a kernel is compiled.
+#: Functions called before a kernel is compiled.
 listeners: list[Callable[[], None]] = []
-#: A kernel that calls another compiles it, so one thread at a time compiles all it needs.
+#: Held while a kernel and those it calls are compiled, so that only one thread compiles at a time.
 _lock = threading.RLock()
-if hasattr(os, "register_at_fork"):  # a child has none of the threads that might hold it
+if hasattr(os, "register_at_fork"):  # a forked child lacks the thread that might hold the lock
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM wait for LLVM, which may ignore an exception raised in it, or free memory twice after."""
-    in_main = threading.current_thread() is threading.main_thread()  # which alone handles signals
+    """Postpone Ctrl-C and SIGTERM: LLVM may swallow an exception raised in it, or free memory twice afterwards."""
+    in_main = threading.current_thread() is threading.main_thread()  # only the main thread handles signals
     found = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM) if in_main}
     handlers = {number: handler for number, handler in found.items() if callable(handler)}
     received: list[tuple[int, Any]] = []
@@ -72,17 +71,17 @@ def uninterrupted() -> Iterator[None]:
 
 
 class NotCompiled(Exception):
-    """A kernel has no compiled code for these types, and too little work to be worth compiling."""
+    """Raised if a kernel has no cached code for these types and too little work to be worth compiling."""
 
 
 def never_compiled() -> bool:
-    """Return whether Numba's compilation is disabled (NUMBA_DISABLE_JIT=1)."""
+    """Return whether kernels are never compiled (NUMBA_DISABLE_JIT=1)."""
     return _patience == math.inf
 
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Compile every kernel that is called."""
+    """Compile every kernel called in this context instead of interpreting it."""
     global _patience
     before, _patience = _patience, 0.0
     try:
@@ -92,14 +91,14 @@ def compiling() -> Iterator[None]:
 
 
 class Kernel:
-    """A function on arrays and numbers; see the module.
+    """A function on arrays and numbers that is interpreted or compiled, whichever is expected to be faster.
 
     Attributes
     ----------
     py_func
-        The function as it is written, which takes other kernels for what they are.
+        The original Python function.
     seconds
-        How long it has been interpreted.
+        Total time spent interpreting it.
     """
 
     def __init__(self, function: Any, words: bool, by_numpy: Any, options: dict[str, Any]) -> None:
@@ -113,7 +112,7 @@ class Kernel:
         self._meets_read_only = False
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run the kernel, compiled or interpreted."""
+        """Run the kernel, compiled or interpreted, on positional arguments."""
         if self._dispatcher is None and self._is_small(arguments):
             return self._interpret(arguments)
         if self._meets_read_only:
@@ -125,7 +124,7 @@ class Kernel:
 
     @property
     def dispatcher(self) -> Any:
-        """The compiled kernel, a function of Numba."""
+        """Numba's dispatcher of the kernel, created on first access."""
         if self._dispatcher is None:
             with _lock, uninterrupted():
                 make = import_module("fastbcubed.kernels.cache").dispatcher
@@ -137,23 +136,23 @@ class Kernel:
 
     @cached_property
     def part(self) -> Any:
-        """The kernel as other kernels call it, a function of Numba."""
+        """Numba's dispatcher of the kernel for calls from other kernels."""
         make = import_module("fastbcubed.kernels.cache").part
         return make(self.py_func, self._globals(), self._compiled_with)
 
     @property
     def _compiled_with(self) -> dict[str, Any]:
-        """The options for Numba, which counts references to arrays only where arrays are made."""
+        """Numba's options for the kernel; references to arrays are counted only in kernels that create arrays."""
         made = {name for each in self._needed for name in each.py_func.__code__.co_names} & MAKING
         return self._options | {"_nrt": bool(made)}
 
     @property
     def signatures(self) -> list[Any]:
-        """The types of arguments for which the kernel is compiled."""
+        """The argument types for which the kernel has been compiled."""
         return [] if self._dispatcher is None else self._dispatcher.nopython_signatures
 
     def _globals(self) -> dict[str, Any]:
-        """Return the global names of the function, with compiled kernels for kernels."""
+        """Return the globals that the function uses, with other kernels replaced by their compiled parts."""
         names = {name: value for name, value in self.py_func.__globals__.items() if name.startswith("__")}
         for name in self.py_func.__code__.co_names:
             if name in self.py_func.__globals__:
@@ -164,11 +163,12 @@ class Kernel:
     def _compile_for(self, *arguments: Any) -> Any:
         """Load or compile the kernel for the types of these arguments, or raise `NotCompiled`.
 
-        Read-only arrays have types of their own. The kernel, which only reads these, is compiled once for both.
+        Numba gives read-only arrays types of their own. Kernels only read such arrays, so calls with them are
+        repeated with writable views, and one compilation serves both.
         """
         if not all(array.flags.writeable for array in arrays_in(arguments)):
             self._meets_read_only = True
-            return self  # which Numba calls instead
+            return self  # Numba calls this instead
         with _lock, uninterrupted():
             self._called_with = arguments
             try:
@@ -177,14 +177,14 @@ class Kernel:
                 self._called_with = None
 
     def _missed(self) -> None:
-        """Refuse to compile the kernel, which is not cached, for few items; otherwise announce it."""
+        """Raise `NotCompiled` if a kernel that is not cached has little work; otherwise announce its compilation."""
         if self._called_with is not None and self._is_small(self._called_with):
             raise NotCompiled
         for listener in listeners:
             listener()
 
     def _is_small(self, arguments: tuple[Any, ...]) -> bool:
-        """Return whether it takes less time to interpret the kernel than to compile or load it."""
+        """Return whether interpreting the kernel is expected to be faster than compiling or loading it."""
         if never_compiled():
             return True
         expected = self.seconds + self._per_element * sum(array.size for array in arrays_in(arguments))
@@ -196,7 +196,7 @@ class Kernel:
 
     @property
     def _patience(self) -> float:
-        """The seconds for which the kernel is interpreted at most: as long as it takes to compile all it needs."""
+        """The maximum seconds of interpretation: the time it takes to compile the kernel and those it calls."""
         compiled = sum(each is self or "part" not in vars(each) for each in self._needed)
         return _patience * (COMPILING * compiled + IMPORTING * ("numba" not in sys.modules))
 
@@ -207,7 +207,7 @@ class Kernel:
             interpreter.start(max(LOADING, self._patience - self.seconds))
             with np.errstate(all="ignore"):
                 result: Any = NotImplemented
-                if self._by_numpy is not None:  # which writes only once it can no longer fail
+                if self._by_numpy is not None:  # no copies needed: it writes only after it can no longer fail
                     result = self._by_numpy(*arguments)
                 if result is NotImplemented:
                     copies = interpreter.Copies(arrays)
@@ -228,7 +228,7 @@ class Kernel:
 
     @cached_property
     def python(self) -> Any:
-        """What other interpreted kernels call: `loops`, or what does the same by NumPy where that can."""
+        """The function that other interpreted kernels call: the NumPy version where it applies, else `loops`."""
         return self.loops if self._by_numpy is None else self._whole
 
     def _whole(self, *arguments: Any) -> Any:
@@ -250,34 +250,34 @@ class Kernel:
 
     @cached_property
     def _needed(self) -> frozenset[Kernel]:
-        """The kernel, and all that it calls, which are compiled with it."""
+        """The kernel and all kernels that it calls, directly or indirectly; they are compiled with it."""
         return frozenset({self}).union(*(each._needed for each in self._called.values()))
 
     @cached_property
     def has_loops(self) -> bool:
-        """Whether the kernel, or one that it calls, has a loop."""
+        """Whether the kernel, or a kernel that it calls, contains a loop."""
         return any(interpreter.has_loops(each.py_func.__code__) for each in self._needed)
 
 
 class Intrinsic:
-    """An instruction of the processor: what it does in Python, and by this name in `intrinsics`."""
+    """A CPU instruction: a Python equivalent, and the function of the same name in `intrinsics` for compiled code."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.__name__, self.__doc__, self.python = function.__name__, function.__doc__, function
 
     @property
     def part(self) -> Any:
-        """The instruction in compiled kernels."""
+        """The function that compiled kernels call."""
         return getattr(import_module("fastbcubed.kernels.intrinsics"), self.__name__)
 
 
 def python_of(value: Any) -> Any:
-    """Return what an interpreted kernel takes for a global value."""
+    """Return the object that a global value is replaced by in interpreted kernels."""
     return value.python if isinstance(value, Kernel | Intrinsic) else interpreter.viewed(value)
 
 
 def arrays_in(arguments: tuple[Any, ...]) -> Iterator[Any]:
-    """Return the arrays among arguments and in tuples of them."""
+    """Yield the arrays among arguments, including those in nested tuples."""
     for each in arguments:
         if isinstance(each, np.ndarray):
             yield each
@@ -287,7 +287,7 @@ def arrays_in(arguments: tuple[Any, ...]) -> Iterator[Any]:
 
 @cache
 def anything_cached() -> bool:
-    """Return whether compiled kernels may be cached: False only if Numba's usual directory has none."""
+    """Return whether the cache may contain compiled kernels; False if Numba's usual directory is known to have none."""
     named, beside = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parent / "__pycache__"
     if named:
         return any(Path(named).glob("kernels_*/*.nbi"))
@@ -295,26 +295,25 @@ def anything_cached() -> bool:
 
 
 def kernel(function: Any = None, *, words: bool = False, by_numpy: Any = None, **options: Any) -> Any:
-    """Return a kernel; with options alone, a decorator.
+    """Turn a function into a kernel; called with options only, return a decorator.
 
-    The integers of `words` are unsigned and wrap. `by_numpy` does the same on whole arrays, and is called instead of
-    interpreting the kernel, for which Python's loops are slow, unless it returns `NotImplemented`. Other options are
-    Numba's.
+    If `words`, integers are unsigned and wrap at 64 bits. `by_numpy` is an equivalent function on whole arrays, which
+    is called instead of interpreting the kernel unless it returns `NotImplemented`. Other options are Numba's.
     """
     if function is None:
         return partial(kernel, words=words, by_numpy=by_numpy, **options)
     return Kernel(function, words, by_numpy, options)
 
 
-#: A part of a kernel that LLVM must inline: a call would pass every array on.
+#: Decorator of functions that LLVM must inline into kernels, because a call would pass every field of every array.
 inlined = kernel(forceinline=True)
 intrinsic: Any = Intrinsic
 
 
 @intrinsic
 def at(i):
-    """Return an index as unsigned; for any other, Numba tests whether it counts from the end.
+    """Convert an index to an unsigned integer, for which Numba does not test whether it counts from the end.
 
-    In loops of a few instructions per item that test is a fifth of the time.
+    In loops of a few instructions per item, that test takes a fifth of the time.
     """
     return i & ((1 << 64) - 1)

@@ -1,4 +1,4 @@
-"""The join by item: the row of the other side with the same item, part by part."""
+"""The join by item: for each row, the row of the other side with the same item, part by part."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from fastbcubed.kernels.cells import table_size
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import bits_of, fetch, mix, part_of
 
-#: Number of rows by which memory is prefetched.
+#: Number of rows by which memory accesses are prefetched.
 AHEAD = 32
 
 
 @inlined
 def row_of(rows, i):
-    """Return the row of the item at a place; the place itself where rows are numbered in place."""
+    """Return the row of the item at index `i` of a part; the index itself if `rows` is None."""
     if rows is None:
         return i
     return rows[at(i)]
@@ -22,12 +22,12 @@ def row_of(rows, i):
 
 @kernel
 def match_items(true, pred, part_from, part_to, space, pred_of_true, lacking, values, value_of_true):
-    """Match the items of several parts; return the number of rows of each side that repeat an earlier item.
+    """Match the items of several parts; return, for each side, the number of rows that repeat an earlier item.
 
-    A side is its mixed keys part by part, their rows (n,) or None, and where each part begins (n_parts + 1,). `space`
-    is for a hash table, marks of the true rows of a part, and places of its pred rows. Outputs: for each true
-    row the pred row with the same item, if any, and its value, if values are given; the pred rows without a
-    match or with a repeated item.
+    A side is a tuple: its mixed keys part by part, their rows (n,) or None, and where each part begins (n_parts +
+    1,). `space` is for a hash table, marks of a part's true rows, and places of its predicted rows. Outputs:
+    `pred_of_true`, the predicted row matched to each true row, and `value_of_true`, its value if `values` are given;
+    `lacking`, True for predicted rows without a match or with a repeated item.
     """
     slots, seen, places = space
     true_repeats = 0
@@ -51,7 +51,7 @@ def match_items(true, pred, part_from, part_to, space, pred_of_true, lacking, va
 
 @kernel
 def enter_items(keys, first, n, table):
-    """Enter the items of a part into the table, which is emptied first; return the number of repeated ones."""
+    """Clear the hash table, and enter the items of a part; return the number of rows that repeat an item."""
     mask = table.size - 1
     repeats = 0
     table[:] = -1
@@ -69,10 +69,10 @@ def enter_items(keys, first, n, table):
 
 @kernel
 def look_up_items(true, first, pred, begin, end, table, space, pred_of_true, lacking, values, value_of_true):
-    """Look up the predicted items of a part in the table of its true ones.
+    """Look up the predicted items of a part in the hash table of its true items.
 
-    Returns the number without a match, whose places are written to `space`, and the number that repeat a matched one.
-    `space` begins with marks of the part's true rows, initially False.
+    Returns the number of items without a match, whose places are written to `space`, and the number that repeat a
+    matched item. `space` begins with marks of the part's true rows, initially False.
     """
     seen, places = space
     mask = table.size - 1
@@ -102,7 +102,7 @@ def look_up_items(true, first, pred, begin, end, table, space, pred_of_true, lac
 
 @kernel
 def count_repeats(keys, places, slots):
-    """Count the keys at these places that equal an earlier one; `slots` is space for a table."""
+    """Count the keys at these places that equal an earlier one; `slots` is space for a hash table."""
     size = table_size(places.size)
     table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
     table[:] = -1
@@ -121,7 +121,7 @@ def count_repeats(keys, places, slots):
 
 @kernel
 def read_places(places, start, stop, found, values, pred_of_true, value_of_true):
-    """Read for one block the result at the place of each row, a row and its value; 0 where there is none."""
+    """Copy the match found at each row's place to the rows start..stop: a row and its value, 0 without a match."""
     for i in range(start, stop):
         place = places[at(i)]
         row = found[at(place)]
@@ -131,7 +131,7 @@ def read_places(places, start, stop, found, values, pred_of_true, value_of_true)
 
 @kernel
 def take_rows(values, rows, start, stop, out):
-    """Take values by row, for one block of rows, -1 for a negative row, without branching on the row."""
+    """Write values[rows[i]], or -1 for a negative row, to out[i] for i in start..stop, without branching on rows."""
     if not values.size:
         out[start:stop] = -1
         return
@@ -147,8 +147,8 @@ def take_rows(values, rows, start, stop, out):
 def scatter_columns(columns, skip, bits, next_row, rows):
     """Write the rows of a block, given as columns of words, to the shards of their item keys, in row order.
 
-    The first column is the mixed item keys. The shard is given by the `bits` bits of the key after the first
-    `skip`. Shapes: `columns` (n,) each, `next_row` (n_shards,), `rows` (n, n_columns).
+    The first column is the item keys, which are mixed here. A row's shard is given by the `bits` bits of the mixed
+    key after the first `skip`. Shapes: `columns` (n,) each, `next_row` (n_shards,), `rows` (n, n_columns).
     """
     for i in range(columns[0].size):
         key = mix(columns[0][at(i)])
@@ -169,9 +169,9 @@ def count_words(words, bits, counts):
 
 @kernel
 def scatter_words(words, bits, next_row, columns, order):
-    """Bring the rows of each part together, in row order, column by column.
+    """Group rows by part, keeping row order, and write them column by column.
 
-    Shapes: (n, k), (), (n_parts,), (k, n), (n,). `order`, if not None, gets the original row of each place.
+    Shapes: (n, k), (), (n_parts,), (k, n), (n,). `order`, unless None, receives the original row of each.
     """
     for i in range(words.shape[0]):
         part = part_of(words[at(i), 0], bits)

@@ -1,7 +1,7 @@
-"""Machine code of kernels: only those that Python calls have any, with the code of those that they call.
+"""Numba's code libraries for kernels: only kernels that Python calls get machine code, which includes their callees.
 
-Numba gives every compiled function a function for Python, optimised machine code, and files in the cache. A kernel
-that is called by another needs none of these: it is linked into its caller as it is, and both are optimised together.
+By default, Numba gives every compiled function a wrapper for Python, optimised machine code and cache files. A kernel
+that only other kernels call needs none of these: its unoptimised code is linked into its callers and optimised there.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from numba.core.untyped_passes import InlineClosureLikes
 
 
 class Part(JITCodeLibrary):
-    """The code of a kernel that others call."""
+    """The code library of a kernel that only other kernels call."""
 
     def _optimize_final_module(self) -> None:
-        """Leave that to the callers; only its functions are optimised, without which loops in callers are slower."""
+        """Skip this step, which callers do. Functions are still optimised, or loops in callers would be slower."""
 
     def _finalize_final_module(self) -> None:
-        """Make no machine code."""
+        """Finish the library without generating machine code."""
         self._finalize_dynamic_globals()
         self._finalized = True
 
 
 class Whole(JITCodeLibrary):
-    """The code of a kernel that Python calls. Nothing links it, so no code for that is kept beside its machine code."""
+    """The code library of a kernel that Python calls; code for linking it into others is not kept."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
-        """Leave that to the optimisation of the whole."""
+        """Set the data layout only; the functions are optimised with the whole module."""
         ll_module.data_layout = self._codegen._data_layout
 
     def serialize_using_object_code(self) -> Any:
-        """Return what is cached: machine code, and the name of the function that Python calls."""
+        """Return the contents of the cache: machine code, and the name of the function that Python calls."""
         self._ensure_finalized()
         names = (each.name for each in self._final_module.functions)
         (called,) = (name for name in names if name.startswith("_ZN7cpython"))
@@ -46,17 +46,17 @@ class Whole(JITCodeLibrary):
         return self.name, "object", (self._get_compiled_object(), bitcode)
 
 
-#: Numba's passes that change nothing in kernels, which have no closures and no expressions of whole arrays.
+#: Numba's passes that do not affect kernels, because kernels have no closures and no whole-array expressions.
 IDLE = frozenset((InlineClosureLikes, InlineOverloads, NopythonRewrites))
 
 
 class OfParts(Compiler):
-    """Numba's compiler, which writes a kernel that others call."""
+    """Numba's compiler with libraries for kernels that only other kernels call."""
 
     library: Any = Part
 
     def define_pipelines(self) -> Any:
-        """Return Numba's passes, after the choice of the library."""
+        """Set the code library, and return Numba's passes without idle ones."""
         state = self.state
         state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
@@ -65,7 +65,7 @@ class OfParts(Compiler):
         return [pipeline]
 
     def _compile_core(self) -> Any:
-        """Compile the kernel; without references counted, it must not return arrays."""
+        """Compile the kernel; raise TypeError if it returns an array although references are not counted."""
         found = super()._compile_core()
         returned = found.target_context.data_model_manager[found.signature.return_type]
         if returned.contains_nrt_meminfo() and not self.state.flags.nrt:
@@ -74,18 +74,18 @@ class OfParts(Compiler):
 
 
 class OfWholes(OfParts):
-    """Numba's compiler, which writes a kernel that Python calls."""
+    """Numba's compiler with libraries for kernels that Python calls."""
 
     library = Whole
 
 
 def as_part(compiled: Any) -> None:
-    """Let Numba's function for a kernel, compiled by `OfParts`, serve other kernels alone."""
+    """Make a dispatcher whose kernel `OfParts` compiles callable from other kernels only."""
     compile_core = compiled._compiler._compile_core
 
     def compile_part(args: Any, return_type: Any) -> Any:
         found = compile_core(args, return_type)
-        key = object()  # by which callers find it, in place of a function for Python
+        key = object()  # callers find the code by this key instead of a function for Python
         found.target_context.insert_user_function(key, found.fndesc, [found.library])
         return found._replace(entry_point=key)
 
@@ -95,6 +95,6 @@ def as_part(compiled: Any) -> None:
 
 
 def without_machine_code(flags: Any) -> Any:
-    """Return the options of a kernel that others call."""
+    """Set Numba's flags for a kernel that only other kernels call, and return them."""
     flags.no_compile = flags.no_cpython_wrapper = True
     return flags

@@ -1,4 +1,4 @@
-"""Items in several clusters: memberships, the set of clusters of each item, and cells of items with equal sets."""
+"""Memberships of items in several clusters: each item's set of clusters, and cells of items with equal sets."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.join import row_of
 from fastbcubed.kernels.partition import fetch, mix
 
-#: Number of rows by which memory is prefetched.
+#: Number of rows by which memory accesses are prefetched.
 AHEAD = 32
 
 
 @kernel
 def count_codes(codes, counts):
-    """Count each code; negative ones do not count. Shapes: (n,), (n_codes,)."""
+    """Count the occurrences of each code, ignoring negative ones. Shapes: (n,), (n_codes,)."""
     for i in range(codes.size):
         if codes[i] >= 0:
             counts[codes[i]] += 1
@@ -23,7 +23,7 @@ def count_codes(codes, counts):
 
 @kernel
 def count_in_range(codes, low, high, counts):
-    """Count each code of a range. Shapes: (n,), (), (), (n_codes,)."""
+    """Count the occurrences of each code in low..high. Shapes: (n,), (), (), (n_codes,)."""
     for i in range(codes.size):
         if low <= codes[i] < high:
             counts[codes[i]] += 1
@@ -31,7 +31,7 @@ def count_in_range(codes, low, high, counts):
 
 @kernel
 def fill_rows(rows, codes, low, high, next_place, out):
-    """Write each code to the next place of its row, for a range of rows; negative codes are skipped.
+    """Write each code to the next place of its row, for the rows low..high; negative codes are skipped.
 
     Shapes: (n,), (n,), (), (), (n_rows,), (n_kept,).
     """
@@ -56,7 +56,7 @@ def turn_rows(offsets, codes, next_place, out):
 
 @inlined
 def sort_codes(codes, first, last):
-    """Sort a range of codes in place (Shell's sort, whose time is not quadratic in the length)."""
+    """Sort the codes first..last in place by Shell's sort, which is not quadratic in their number."""
     gap = 1
     while 9 * gap < last - first:
         gap = 3 * gap + 1
@@ -83,7 +83,7 @@ def sort_rows(offsets, codes):
 
 @kernel
 def mark_repeats(offsets, codes, keep, counts):
-    """Mark the first occurrence of each code in each sorted row, and count them."""
+    """Mark the first occurrence of each code in each sorted row, and count the marked codes of each row."""
     for row in range(offsets.size - 1):
         first = offsets[row]
         for i in range(first, offsets[row + 1]):
@@ -93,7 +93,7 @@ def mark_repeats(offsets, codes, keep, counts):
 
 @kernel
 def count_taken(offsets, rows, start, stop, counts):
-    """Write the number of codes of each of a block of rows. Shapes: (n_rows + 1,), (k,), (), (), (k,)."""
+    """Write the number of codes of each selected row in a block. Shapes: (n_rows + 1,), (k,), (), (), (k,)."""
     for k in range(start, stop):
         if k + AHEAD < stop:
             fetch(offsets, rows[at(k + AHEAD)])
@@ -102,7 +102,7 @@ def count_taken(offsets, rows, start, stop, counts):
 
 @kernel
 def take_codes(offsets, codes, rows, start, stop, new_offsets, out):
-    """Copy a block of rows, in the order given."""
+    """Copy the codes of the selected rows in a block, in the order of selection."""
     for k in range(start, stop):
         if k + 2 * AHEAD < stop:
             fetch(offsets, rows[at(k + 2 * AHEAD)])
@@ -116,7 +116,7 @@ def take_codes(offsets, codes, rows, start, stop, new_offsets, out):
 
 @kernel
 def find_unsorted(keys, start, stop):
-    """Return whether any key of a block is less than the one before it."""
+    """Return whether any key of a block is smaller than its predecessor."""
     for i in range(max(start, 1), stop):
         if keys[i] < keys[i - 1]:
             return True
@@ -125,9 +125,9 @@ def find_unsorted(keys, start, stop):
 
 @kernel
 def number_small(keys, lowest, numbers, codes, firsts):
-    """Assign numbers to keys from a small range by their first appearance; return the number of distinct keys.
+    """Assign numbers to keys from a small range by first appearance; return the number of distinct keys.
 
-    Shapes: (n,), (), (range,) of -1, (n,), (n,).
+    Shapes: (n,), (), (range,) initially -1, (n,), (n,).
     """
     n = 0
     for i in range(keys.size):
@@ -148,7 +148,7 @@ def number_small(keys, lowest, numbers, codes, firsts):
 def number_parts(keys, rows, bounds, part_from, part_to, slots, first):
     """Write, for every row of several parts, the first row with the same key.
 
-    Shapes: (n,), (n,), (n_parts + 1,), (), (), (power of two,), (n,). Rows ascend in a part.
+    Shapes: (n,), (n,), (n_parts + 1,), (), (), (power of two,), (n,). Rows ascend within a part.
     """
     for part in range(part_from, part_to):
         begin = bounds[part]
@@ -171,9 +171,9 @@ def number_parts(keys, rows, bounds, part_from, part_to, slots, first):
 
 @kernel
 def find_firsts(first, start, stop, code, firsts):
-    """Assign numbers to the rows of a block that are the first with their key, and return their count.
+    """Assign numbers, from `code` on, to the rows of a block that are the first with their key; return their number.
 
-    `first` gets -1 - code for them; if `firsts` is None they are only counted.
+    Each such row is replaced in `first` by -1 - its number; if `firsts` is None, the rows are only counted.
     """
     n = 0
     for i in range(start, stop):
@@ -187,27 +187,28 @@ def find_firsts(first, start, stop, code, firsts):
 
 @kernel
 def find_others(first, start, stop, codes):
-    """Write for every row of a block the code of the first row with its key."""
+    """Write the number of each row's key, for a block of rows, after `find_firsts` has numbered all keys."""
     for i in range(start, stop):
         row = first[i]
         codes[i] = -1 - row if row < 0 else -1 - first[row]
 
 
-#: Marks of rows: an item that came before; an item in no cluster. An item in one cluster has its code, counted
-#: from `IN_ONE`; one in several has the position of its codes, counted down from `IN_SEVERAL`.
+#: Marks of rows: REPEATED if the item had an earlier row, IN_NONE if it is in no cluster, IN_ONE + code if it is in one
+#: cluster, and IN_SEVERAL - position of its list of codes if it is in several.
 REPEATED, IN_NONE, IN_ONE, IN_SEVERAL = -1, 0, 1, -2
-#: Number of sets by which memory is prefetched.
+#: Number of sets by which memory accesses are prefetched.
 SETS_AHEAD = 16
 
 
 @kernel
 def gather_parts(keys, rows, codes, bounds, part_from, part_to, weight, space, marks):
-    """Mark the first row of each item of several parts with its clusters; return repeated and reweighted rows.
+    """Mark the first row of each item of several parts with its clusters; count repeated and reweighted rows.
 
-    `codes` are the clusters of the rows, -1 for none. They are overwritten, from the beginning of the first part, by
-    those of items in several, ascending, the last of an item as -1 - code. Rows of a part ascend; `rows` may be None
-    if rows are in order; `weight` is empty if there is none. `space` is scratch for a table, the item of each row of a
-    part, the end of each item, and the rows and clusters in the order of items.
+    `codes` are the clusters of the rows, -1 for none. From the first part's beginning on, they are overwritten by the
+    lists of items in several clusters: ascending codes, the last one stored as -1 - code. Rows ascend within a part;
+    `rows` may be None if they are in order; `weight` is empty if items have no weight. `space` is for a hash table,
+    the item of each row of a part, the end of each item, and the rows and clusters sorted by item. Returns the
+    numbers of rows that repeat a cluster of their item, and of rows with another weight than the item's first.
     """
     slots, item_of, ends, order, taken = space
     place, repeated, reweighted = bounds[part_from], 0, 0
@@ -229,7 +230,10 @@ def gather_parts(keys, rows, codes, bounds, part_from, part_to, weight, space, m
 
 @kernel
 def find_items(keys, begin, stop, mixed, slots, item_of, ends):
-    """Assign numbers to the items of a part by their first row; count the rows of item e in `ends[e + 1]`."""
+    """Assign numbers to the items of a part by their first rows; return their number.
+
+    The number of rows of item e is written to `ends[e + 1]`.
+    """
     size = table_size(stop - begin)
     table = slots[:size] if size <= slots.size else np.empty(size, slots.dtype)
     table[:] = -1
@@ -253,7 +257,7 @@ def find_items(keys, begin, stop, mixed, slots, item_of, ends):
 
 @inlined
 def sort_by_item(codes, begin, stop, item_of, ends, order, taken):
-    """Bring the rows of each item together, in order, and their clusters; write the end of each item."""
+    """Sort the rows of a part, and their clusters, stably by item; write the end of each item's rows to `ends`."""
     for e in range(1, ends.size):
         ends[at(e)] += ends[at(e - 1)]
     for i in range(stop - begin):
@@ -266,12 +270,12 @@ def sort_by_item(codes, begin, stop, item_of, ends, order, taken):
 
 @inlined
 def write_set(taken, first, last, codes, place):
-    """Sort the clusters of an item, and write the distinct ones if there are several.
+    """Sort the clusters of an item in `taken`, and write the distinct ones to `codes` if there are several.
 
-    Returns the next place, the mark of the item, and the number of rows that repeat a cluster.
+    Returns the next free place in `codes`, the mark of the item, and the number of rows that repeat a cluster.
     """
     if last - first == 1:
-        return place, IN_ONE + taken[at(first)], 0  # IN_NONE for a row without one
+        return place, IN_ONE + taken[at(first)], 0  # for code -1, no cluster, this is IN_NONE
     sort_codes(taken, first, last)
     while first < last and taken[at(first)] < 0:
         first += 1
@@ -291,7 +295,7 @@ def write_set(taken, first, last, codes, place):
 
 @inlined
 def write_marks(rows, begin, ends, order, found, marks):
-    """Write the mark of each item of a part at its first row: a separate loop, since these are far apart in memory."""
+    """Write the mark of each item of a part at its first row; a separate loop, because these accesses are scattered."""
     first = 0
     for e in range(ends.size):
         marks[at(row_of(rows, begin + order[at(first)]))] = found[at(e)]
@@ -312,13 +316,13 @@ def count_reweighted(rows, begin, ends, order, weight):
 
 @inlined
 def differ(a, b):
-    """Return whether two weights differ; unknown ones are equal."""
+    """Return whether two weights differ; NaN equals NaN."""
     return a != b and not (np.isnan(a) and np.isnan(b))
 
 
 @kernel
 def count_marks(marks, start, stop):
-    """Return the number of items that begin in a block of rows, and of those in several clusters."""
+    """Return the number of items whose first row is in a block, and how many of these are in several clusters."""
     n_items = n_several = 0
     for row in range(start, stop):
         n_items += marks[at(row)] != REPEATED
@@ -328,10 +332,10 @@ def count_marks(marks, start, stop):
 
 @kernel
 def list_items(marks, start, stop, item, k, firsts, codes, several, starts):
-    """List the items that begin in a block of rows: the row of each, and the code of its cluster, -1 for none.
+    """List the items whose first row is in a block: that row, and the code of the item's cluster, -1 for none.
 
-    `item` and `k` are the number of the first of them, and of the first in several clusters. The latter are listed too,
-    with the position of their clusters.
+    `item` and `k` are the numbers of the block's first item and of its first item in several clusters. Items in
+    several clusters are also listed in `several`, and the positions of their codes in `starts`.
     """
     for row in range(start, stop):
         mark = marks[at(row)]
@@ -347,7 +351,7 @@ def list_items(marks, start, stop, item, k, firsts, codes, several, starts):
 
 @kernel
 def hash_sets(codes, starts, start, stop, seed, out):
-    """Fingerprint a block of sets, whose codes begin at `starts` and end with a negative one."""
+    """Fingerprint a block of sets; the codes of a set begin at its entry in `starts` and end with a negative code."""
     for k in range(start, stop):
         if k + SETS_AHEAD < stop:
             fetch(codes, starts[at(k + SETS_AHEAD)])
@@ -360,7 +364,10 @@ def hash_sets(codes, starts, start, stop, seed, out):
 
 @kernel
 def is_unequal(codes, starts, firsts, numbers, start, stop):
-    """Return whether any of a block of sets differs from the set of its number; `firsts` has a set of each number."""
+    """Return whether any set of a block differs from the first set with the same number.
+
+    `numbers` (n_sets,) are the numbers to verify, `firsts` the first set of each number.
+    """
     for k in range(start, stop):
         if k + SETS_AHEAD < stop:
             fetch(codes, starts[at(firsts[at(numbers[at(k + SETS_AHEAD)])])])
@@ -385,7 +392,7 @@ def count_sets(codes, starts, counts):
 
 @kernel
 def take_sets(codes, starts, offsets, out):
-    """Copy the codes of each set to its offset."""
+    """Copy the codes of each set to its offset, restoring the last one."""
     for k in range(starts.size):
         last = offsets[at(k + 1)] - 1
         for i in range(offsets[at(k)], last):
@@ -393,20 +400,20 @@ def take_sets(codes, starts, offsets, out):
         out[at(last)] = -1 - codes[at(starts[at(k)] + last - offsets[at(k)])]
 
 
-#: Maximum number of cells of a true set that are compared one by one rather than looked up.
+#: Maximum number of items of a true set whose cells are found by comparison instead of a hash table.
 FEW_CELLS = 16
 
 
 @kernel
 def count_firsts(offsets, codes, counts):
-    """Count the sets that begin with each cluster. Shapes: (n_sets + 1,), (n,), (n_clusters,)."""
+    """Count the sets by their first cluster. Shapes: (n_sets + 1,), (n,), (n_clusters,)."""
     for k in range(offsets.size - 1):
         counts[at(codes[at(offsets[at(k)])])] += 1
 
 
 @kernel
 def rank_sets(offsets, codes, next_rank, ranks, sets):
-    """Rank sets by their first cluster, then in their order; `sets` gets them in order of rank."""
+    """Rank sets by their first cluster, ties by number; `sets` receives the sets in order of rank."""
     for k in range(ranks.size):
         if k + AHEAD < ranks.size:
             fetch(next_rank, codes[at(offsets[at(k + AHEAD)])])
@@ -419,9 +426,9 @@ def rank_sets(offsets, codes, next_rank, ranks, sets):
 
 @kernel
 def rank_items(true, pred, start, stop, ranks, shift, keys, counts):
-    """Write the rank of the true set of each of a block of items, -1 if a side lacks it, and count them by part.
+    """Write the rank of each item's true set for a block of items, -1 if a side lacks the item; count ranks by part.
 
-    `ranks` are those of the true sets; those of a part differ only in the last `shift` bits.
+    `ranks` are those of the true sets; the ranks of a part differ only in their last `shift` bits.
     """
     for i in range(start, stop):
         if i + AHEAD < stop and true[at(i + AHEAD)] >= 0:
@@ -435,7 +442,7 @@ def rank_items(true, pred, start, stop, ranks, shift, keys, counts):
 
 @kernel
 def scatter_items(keys, pred, start, stop, shift, next_place, records):
-    """Write rank, predicted set and number of each of a block of items to its part, in order; skip negative ranks."""
+    """Write (rank, predicted set, item) of each item of a block to its part, in item order; skip negative ranks."""
     for i in range(start, stop):
         key = keys[at(i)]
         if key >= 0:
@@ -448,12 +455,12 @@ def scatter_items(keys, pred, start, stop, shift, next_place, records):
 
 @kernel
 def group_parts(records, bounds, part_from, part_to, shift, space, cells):
-    """Assign numbers to the cells of several parts: items of the same true and predicted set are one cell.
+    """Assign numbers to the cells of several parts, i.e. groups of items with equal true and predicted sets.
 
-    Cells are numbered from 0 in the order of their true set, then of their first item; returns their
-    number. The cell number replaces the rank in each record. `cells` gets, from the beginning of the first part,
-    the rank, the predicted set and the items of each. `space` is scratch for the beginning of each rank of a part,
-    its records in order, and for a table.
+    Cells are numbered from 0 by true set, then by first item; their number is returned. The cell number replaces the
+    rank in each record. `cells` receives (rank, predicted set, number of items) of each cell, from the first part's
+    beginning on. `space` is for the beginning of each rank of a part, the sorted order of its records, and a hash
+    table.
     """
     ends, order, slots = space
     base, n = bounds[part_from], 0
@@ -474,7 +481,7 @@ def group_parts(records, bounds, part_from, part_to, shift, space, cells):
 
 @inlined
 def sort_part(records, begin, stop, low, ends, order):
-    """Sort the records of a part by rank, from the lowest on; write the end of each rank, and the records' order."""
+    """Sort the records of a part stably by rank: write their order, and the end of each rank."""
     ends[:] = 0
     for r in range(begin, stop):
         ends[at(records[at(r), 0] - low + 1)] += 1
@@ -488,7 +495,7 @@ def sort_part(records, begin, stop, low, ends, order):
 
 @inlined
 def group_few(records, begin, order, span, base, n, rank, cells):
-    """Assign numbers to the cells of a true set of few items, from n on; return the next number."""
+    """Assign numbers to the cells of a true set with few items, from n on; return the next number."""
     start = n
     for i in range(span[0], span[1]):
         r = begin + order[at(i)]
@@ -503,7 +510,7 @@ def group_few(records, begin, order, span, base, n, rank, cells):
 
 @kernel
 def group_many(records, begin, order, span, base, n, rank, slots, cells):
-    """Assign numbers to the cells of a true set of many items, from n on; return the next number."""
+    """Assign numbers to the cells of a true set with many items, from n on; return the next number."""
     size = table_size(span[1] - span[0])
     table = slots[:size] if size <= slots.size else np.empty(size, slots.dtype)
     table[:] = -1
@@ -522,7 +529,7 @@ def group_many(records, begin, order, span, base, n, rank, slots, cells):
 
 @inlined
 def count_item(cells, base, found, n, rank, other):
-    """Count an item of a cell, a new one if its number is the next; return the number of cells."""
+    """Add an item to cell `found`, which is created if it equals n; return the number of cells."""
     if found < n:
         cells[at(base + found), 2] += 1
         return n
@@ -534,7 +541,7 @@ def count_item(cells, base, found, n, rank, other):
 
 @kernel
 def number_items(records, base, cell_of):
-    """Write the cell number of each of a range of items; their records begin at `base`."""
+    """Write the cell number of each item of `records`, whose cells are numbered from `base`."""
     for r in range(len(records)):
         if r + AHEAD < len(records):
             fetch(cell_of, records[at(r + AHEAD), 2])
@@ -543,7 +550,7 @@ def number_items(records, base, cell_of):
 
 @kernel
 def list_cells(cells, sets, true, pred, n):
-    """Write the true set, the predicted set and the items of each cell; `sets` are the true ones by rank."""
+    """Write the true set, the predicted set and the number of items of each cell; `sets` are the true sets by rank."""
     for cell in range(len(cells)):
         true[at(cell)] = sets[at(cells[at(cell), 0])]
         pred[at(cell)] = cells[at(cell), 1]
@@ -552,10 +559,10 @@ def list_cells(cells, sets, true, pred, n):
 
 @kernel
 def fill_cells(start, stop, n, weight, offsets, parts, outer, cells):
-    """Write each of a range of cells: its items, their weight, and its errors as in `Cover.proportions`.
+    """Write the records of the cells start..stop: items, weight, and fp and fn as in `Cover.proportions`.
 
-    `offsets` are where the true and the predicted clusters of each begin. Shapes: `n`, `weight` (n_cells,),
-    None if items have no weight, `parts` (n_cells, 4).
+    `offsets` are the beginnings of each cell's true and predicted clusters. Shapes: `n`, `weight` (n_cells,), None if
+    items have no weight, `parts` (n_cells, 4).
     """
     true, pred = offsets
     for cell in range(start, stop):

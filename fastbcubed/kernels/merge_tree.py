@@ -1,7 +1,9 @@
 """From scored edges to an item order in which every cluster, at any threshold, is contiguous.
 
-Between two neighbours in that order is the level at which their clusters merge. So a cluster lies between two
-higher levels, and the smallest cluster that contains two items is given by the highest level between them.
+An item's position in this order is its place. A level is a score at which clusters merge, counted from the first
+merge; `levels[place]` is the level at which the clusters on both sides of the gap after a place merge. So a cluster
+lies between two higher levels, and the highest level between two items is the level at which they come together. A
+merge point ("meeting") is a merge of two parts of one true cluster.
 """
 
 from __future__ import annotations
@@ -14,15 +16,15 @@ from fastbcubed.kernels.hashing import number_codes
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import add_exactly, fetch
 
-#: Bits of a key used by one pass of a sort.
+#: Bits of a key used by one pass of the radix sort.
 DIGIT = 11
-#: Number of links, merges or items whose places are prefetched, so that their memory accesses overlap.
+#: Number of links, merges or items by which memory accesses are prefetched, so that they overlap.
 AHEAD = 16
 
 
 @inlined
 def add_zero(scores, start, stop):
-    """Return scores, with 0.0 for -0.0."""
+    """Return the scores start..stop with -0.0 replaced by 0.0."""
     positive = np.empty(stop - start)
     for i in range(positive.size):
         positive[i] = scores[start + i] + 0.0
@@ -31,9 +33,9 @@ def add_zero(scores, start, stop):
 
 @kernel(words=True)
 def write_keys(scores, start, stop, ascending, keys):
-    """Write keys that ascend in link order, and return the least and the greatest; no score is NaN.
+    """Write integer keys that sort as links are processed, best score first; return the least and the greatest key.
 
-    Shapes: (n,) -> (n,), which may be the same memory. Zeros of either sign are one score.
+    Shapes: (n,) -> (n,), which may be the same memory. Zeros of either sign get the same key; no score may be NaN.
     """
     bits = add_zero(scores, start, stop).view(np.int64)
     least, most = ~np.uint64(0), np.uint64(0)
@@ -49,7 +51,7 @@ def write_keys(scores, start, stop, ascending, keys):
 
 @kernel(words=True)
 def count_ranges(keys, start, stop, least, shift, counts):
-    """Count the keys of a block by range; ranges have a width of `shift` bits, from the least key on."""
+    """Count the keys of a block by range, 2**shift keys wide; the first range begins at the least key."""
     for i in range(start, stop):
         counts[at((keys[at(i)] - least) >> shift)] += 1
 
@@ -68,9 +70,9 @@ def scatter_links(keys, left, right, start, stop, least, shift, places, sorted_k
 
 @kernel(words=True)
 def sort_range(keys, links, least, shift, spare_keys, spare_links, counts):
-    """Sort the keys of a range, and their links; the sort is stable.
+    """Sort the keys of a range stably, and their links with them.
 
-    Shapes: (n,) of all four; `counts` (2 ** DIGIT,) is scratch.
+    Shapes: (n,) each of `keys`, `links` and both spare arrays; `counts` (2 ** DIGIT,) is scratch.
     """
     mask, in_place = np.uint64((1 << DIGIT) - 1), True
     for low in range(0, shift, DIGIT):
@@ -99,7 +101,7 @@ def sort_range(keys, links, least, shift, spare_keys, spare_links, counts):
 
 @inlined(words=True)
 def bits_of(key, ascending):
-    """Return the bits of the score of a key."""
+    """Return the bits of the score that a key was made from."""
     key = key if ascending else ~key
     sign = np.uint64(0x8000000000000000)
     return key ^ sign if key & sign else ~key
@@ -107,7 +109,7 @@ def bits_of(key, ascending):
 
 @inlined
 def root_of(parents, node):
-    """Return the root of a node's tree, and halve the path to it. The parent of a root is minus its size."""
+    """Return the root of a node's tree, halving the path to it. The parent of a root is minus the size of its tree."""
     parent = parents[at(node)]
     while parent >= 0:
         above = parents[at(parent)]
@@ -123,9 +125,10 @@ def root_of(parents, node):
 def join_in_order(links, keys, start, stop, ascending, parents, merged, thresholds, state):
     """Join the items of links, in the order of their keys.
 
-    A level is a score at which clusters were joined; `thresholds` gets the bits of these. `parents`, of items, are
-    initially -1, and `merged` gets the merges: the front root, the back root, the items in front, the level, and the
-    link. `state`, as input and as result, is the number of levels and of merges, and whether the last key has a level.
+    `thresholds` receives the bits of the score of each level, where clusters merged. `parents`, by item, are
+    initially -1. `merged` receives the merges: the root of the cluster that goes in front, the root of the other, the
+    number of items in front, the level, and the link. `state`, passed in and returned, is the number of levels, the
+    number of merges, and whether the last key has a level.
     """
     n_levels, n_merged, is_level = state
     for k in range(start, stop):
@@ -142,7 +145,7 @@ def join_in_order(links, keys, start, stop, ascending, parents, merged, threshol
             thresholds[n_levels] = bits_of(keys[at(k)], ascending)
             n_levels += 1
             is_level = True
-        if parents[at(a)] > parents[at(b)]:  # the larger one stays a root, and in front
+        if parents[at(a)] > parents[at(b)]:  # the larger cluster remains a root, and goes in front
             a, b = b, a
         merge = at(n_merged)
         merged[merge].front, merged[merge].back, merged[merge].n_front = a, b, -parents[at(a)]
@@ -156,9 +159,9 @@ def join_in_order(links, keys, start, stop, ascending, parents, merged, threshol
 
 @kernel
 def lay_out(parents, merged, places):
-    """Place items cluster by cluster; `front` of a merge becomes the place after which the back begins.
+    """Place items cluster by cluster; `front` of each merge becomes the last place of its front cluster.
 
-    Merges are placed in reverse order, the last one first: the beginning of the front is then known.
+    Merges are processed in reverse, because the place where a merged cluster begins must be known.
     """
     place = 0
     for root in range(parents.size):
@@ -176,10 +179,10 @@ def lay_out(parents, merged, places):
 
 @kernel
 def write_between(merged, n_levels, levels, links, merges):
-    """Write the level and the link between each item and the next, and the places of merges, by level.
+    """Write the level and the link between each item and the next, and the places of merges, sorted by level.
 
-    Between clusters that no link joins, the level is `n_levels` and the items of the link are -1; these places, all
-    except that of the last item, come last.
+    Between clusters that no link joins, the level is `n_levels` and the items of the link are -1. Those places,
+    except that of the last item, are listed after all merges.
     """
     levels[:] = n_levels
     for place in range(links.size):
@@ -216,9 +219,10 @@ def write_scores(keys, start, stop, ascending, scores):
 
 @kernel
 def keep_some(order, levels, row_of_item, kept_rows, kept_levels, kept_at):
-    """Drop the items without a row (-1), and return the number of kept ones.
+    """Drop the items without a row (-1); return the number of remaining items.
 
-    The level between two kept items is the highest of those between them, and `kept_at` the last place of that level.
+    The level between two remaining items is the highest level between them; `kept_at` is the last place of that
+    level.
     """
     kept = 0
     for place in range(order.size):
@@ -234,7 +238,7 @@ def keep_some(order, levels, row_of_item, kept_rows, kept_levels, kept_at):
 
 @kernel
 def order_by_level(levels, starts, order):
-    """Write places in the order of their levels; `starts` (n_levels + 2,) is scratch."""
+    """Sort places stably by level; `starts` (n_levels + 2,) is scratch."""
     starts[:] = 0
     for place in range(levels.size):
         starts[at(levels[at(place)] + 1)] += 1
@@ -248,7 +252,7 @@ def order_by_level(levels, starts, order):
 
 @kernel
 def label_clusters(order, levels, level, labels, numbers):
-    """Label the clusters of all levels below one, from 0 in the order of their first items; return their number.
+    """Label the clusters formed by all merges below a level, by their first items; return their number.
 
     `numbers` (n,) is scratch.
     """
@@ -262,7 +266,7 @@ def label_clusters(order, levels, level, labels, numbers):
 
 @kernel
 def add_crosses(meetings, scored, crosses):
-    """Count, by merge, the ordered pairs correctly merged: a scored item, and one of its true cluster."""
+    """Count, by merge, the correctly merged ordered pairs: a scored item, and another item of its true cluster."""
     for i in range(meetings.size):
         m = meetings[i]
         if scored:
@@ -273,7 +277,10 @@ def add_crosses(meetings, scored, crosses):
 
 @kernel
 def add_masses(meetings, scored, dominant, masses):
-    """Weigh the same pairs, except those of one true cluster; `masses` (n, 2) are sums and their errors."""
+    """Sum the weights of the pairs of `add_crosses` by merge, except those of the dominant true cluster.
+
+    `masses` (n, 2) are sums and their rounding errors.
+    """
     for i in range(meetings.size):
         m = meetings[i]
         if m.code == dominant:
@@ -284,7 +291,7 @@ def add_masses(meetings, scored, dominant, masses):
 
 @kernel
 def start_clusters(codes, weights, scored, dominant, clusters):
-    """Start a cluster with each row."""
+    """Initialize one cluster per row."""
     for row in range(codes.size):
         cluster, is_dominant = clusters[at(row)], codes[at(row)] == dominant
         cluster.far = row
@@ -304,7 +311,7 @@ def start_clusters(codes, weights, scored, dominant, clusters):
 
 @inlined
 def join_counts(a, b, cross, scored, found):
-    """Write the counts of two clusters, whose sizes are given, and merge them into the first."""
+    """Write the counts of two merging clusters, whose sizes are given in `found`, and add those of `b` to `a`."""
     found.x_a, found.x_b = a.x, b.x
     found.r_a, found.r_b = found.n_a - a.x, found.n_b - b.x
     found.wrong_a, found.wrong_b = a.wrong, b.wrong
@@ -320,9 +327,10 @@ def join_counts(a, b, cross, scored, found):
 
 @inlined
 def join_weights(a, b, cross, scored, found):
-    """Do the same for weights, after the counts have been joined.
+    """Write the weights of two merging clusters, and add those of `b` to `a`; call `join_counts` first.
 
-    `mass_x` is that of the dominant true cluster, and `mass_r` of the rest, so that a small weight loses no digits.
+    `mass_x` is the weight of the dominant true cluster and `mass_r` that of the others; kept apart so that a small
+    weight loses no digits.
     """
     found.w_a = (a.mass_x + a.error_x) + (a.mass_r + a.error_r)
     found.w_b = (b.mass_x + b.error_x) + (b.mass_r + b.error_r)
@@ -349,12 +357,12 @@ def join_weights(a, b, cross, scored, found):
 
 @kernel
 def find_merges(first, places, levels, scored, crosses, masses, clusters, found):
-    """Find merges, in order of their `places` from the first on, until `found` is full; return the number found.
+    """Write the merges at `places[first:]`, in this order, until `found` is full; return the number written.
 
-    A merge joins a cluster that ends at a place and one that begins after it. Places of one level ascend, as in finding
-    merge points, or a cluster would have pairs that merge elsewhere. `crosses` and `masses` (None without
-    weights) are the true pairs of each merge; `clusters` are initialized by `start_clusters`, and persist
-    between calls.
+    A merge joins the cluster that ends at a place and the one that begins after it. Places of one level must ascend,
+    as in `find_meetings`, so that each pair is assigned to the same merge. `crosses` and `masses` (None without
+    weights) are the true pairs of each merge; `clusters` are initialized by `start_clusters` and persist between
+    calls.
     """
     stop = min(places.size, first + found.size)
     for k in range(first, stop):
@@ -377,7 +385,7 @@ def find_merges(first, places, levels, scored, crosses, masses, clusters, found)
 
 @inlined
 def highest_from(bounds, depth, place):
-    """Return where the highest level from a place on is, and the last of these; `bounds` are where levels fall."""
+    """Return the last place of the highest level from `place` on; `bounds` are the places where levels fall."""
     low, high = 0, depth - 1
     while low < high:
         middle = (low + high) >> 1
@@ -390,7 +398,7 @@ def highest_from(bounds, depth, place):
 
 @inlined
 def start_group(groups, place, weights, scored):
-    """Start a part of a true cluster with one row."""
+    """Start a part of a true cluster that consists of the row at `place`."""
     groups[at(place)].n = 1
     if scored is not None:
         groups[at(place)].s = scored[at(place)]
@@ -404,7 +412,7 @@ def start_group(groups, place, weights, scored):
 
 @inlined
 def meet(groups, last, code, weights, scored, found):
-    """Write the merge point of a part with the part before it, and merge them."""
+    """Write the merge point of a part and the preceding part of its true cluster, and merge them."""
     before = groups[at(last)].below
     found.at, found.code = groups[at(last)].gap, code
     found.n_a, found.n_b = groups[at(before)].n, groups[at(last)].n
@@ -419,7 +427,7 @@ def meet(groups, last, code, weights, scored, found):
 
 @inlined
 def join_masses(groups, before, last, apart, found):
-    """Do the same for weights."""
+    """Write the weights of two merging parts, and add those of the preceding part to the last."""
     w, error = groups[at(before)].w, groups[at(before)].w_error
     found.w_a, found.w_b = w + error, groups[at(last)].w + groups[at(last)].w_error
     total, rest = add_exactly(groups[at(last)].w, groups[at(last)].w_error, w)
@@ -435,9 +443,9 @@ def join_masses(groups, before, last, apart, found):
 def find_meetings(place, depth, levels, codes, weights, scored, bounds, last_of, groups, found):
     """Find merge points from a place on until `found` is full; return the next place, the depth, and the number found.
 
-    The rows are in merge tree order: `levels` (n,) are those between each and the next, `codes` (n,) the
-    true clusters, -1 for none. `weights` and `scored` may be None. Scratch: `bounds` (n,), of which `depth` are in
-    use; `last_of` (n_codes,), initially -1; `groups` (n,).
+    The rows are in merge tree order: `levels` (n,) are the levels between each row and the next, `codes` (n,) the
+    true clusters, -1 for none. `weights` and `scored` may be None. Scratch: `bounds` (n,), of which `depth` entries
+    are in use; `last_of` (n_codes,), initially -1; `groups` (n,).
     """
     n_found = 0
     while place < levels.size:
@@ -465,9 +473,9 @@ def find_meetings(place, depth, levels, codes, weights, scored, bounds, last_of,
 
 @kernel
 def find_last_meetings(code, weights, scored, last_of, groups, found):
-    """Find the merge points that remain after all places have been visited, from a true cluster on.
+    """Find the merge points that remain after all places have been visited, from true cluster `code` on.
 
-    Returns the next true cluster, and the number found; other arguments are as `find_meetings` leaves them.
+    Returns the next true cluster, and the number found; the other arguments are as `find_meetings` left them.
     """
     n_found = 0
     while code < last_of.size:
@@ -483,7 +491,7 @@ def find_last_meetings(code, weights, scored, last_of, groups, found):
 
 @kernel
 def add_recall_by_merge(meetings, sizes, under):
-    """Add, by merge, the weight of merging true pairs, divided by the size of their true cluster."""
+    """Add, by merge, the weight of true pairs that merge, divided by the size of their true cluster."""
     for i in range(meetings.size):
         m = meetings[i]
         under[at(m.at)] += np.float64(m.v_a * m.w_b + m.v_b * m.w_a) / sizes[at(m.code)]
@@ -491,7 +499,7 @@ def add_recall_by_merge(meetings, sizes, under):
 
 @kernel
 def find_last_merges(meetings, levels, last):
-    """Find, by true cluster, the highest merge that joins parts of it."""
+    """Find, for each true cluster, the place of the highest merge that joins two of its parts."""
     for i in range(meetings.size):
         m = meetings[i]
         known = last[at(m.code)]
@@ -501,7 +509,7 @@ def find_last_merges(meetings, levels, last):
 
 @kernel
 def add_loss_by_merge(merges, over):
-    """Write, by merge, the loss of precision when two clusters become one."""
+    """Write, by merge, the precision lost when two clusters merge."""
     for i in range(merges.size):
         m = merges[i]
         if m.lost == 0:
@@ -516,10 +524,10 @@ def add_loss_by_merge(merges, over):
 
 @kernel
 def join_ties(levels, n_levels, heads, open_places, over, under):
-    """Combine the merges of one level that form one cluster into one merge, at the last of their places.
+    """Combine merges of the same level that form one cluster into a single merge, at the last of their places.
 
-    Shapes: (n,), and the same for all else; `heads` gets the place of the combined merge of each place, and
-    `open_places` is scratch. `over` and `under` are added up there, and are 0 elsewhere.
+    All arrays have shape (n,). `heads` receives the place of the combined merge for each place; `open_places` is
+    scratch. `over` and `under` are summed at that place, and set to 0 at the others.
     """
     depth = 0
     for place in range(levels.size):
@@ -552,11 +560,11 @@ def find_ends(codes, firsts, lasts):
 
 @inlined
 def reaching_from(highest, place, limit):
-    """Return the first place, from one on, whose level is at least a limit; there always is one."""
+    """Return the first place, at or after `place`, whose level is at least `limit`; one must exist."""
     node = place + (highest.size >> 1)
     while highest[at(node)] < limit:
         node += 1
-        while not node & 1:  # neither node of the pair has been searched
+        while not node & 1:  # neither this node nor its sibling has been searched
             node >>= 1
     while node < highest.size >> 1:
         node <<= 1
@@ -567,7 +575,7 @@ def reaching_from(highest, place, limit):
 
 @inlined
 def reaching_before(highest, place, limit):
-    """Return the last place before one whose level is at least a limit; -1 if there is none."""
+    """Return the last place before `place` whose level is at least `limit`; -1 if there is none."""
     node = place + (highest.size >> 1)
     if not node & (node - 1):
         return -1
@@ -587,11 +595,11 @@ def reaching_before(highest, place, limit):
 
 @kernel
 def measure_stretches(highest, places, limits, sizes, parts):
-    """Count the items around each place that are joined at levels below a limit, and their clusters just before.
+    """Write the size of the cluster around each place after all merges below a level, and the number of its parts.
 
-    These are their clusters without the last level below the limit; they are not counted if `parts` is empty. `highest`
-    is a heap over the levels: its second half contains them, the last above all limits, and the first half the maximum
-    of each pair.
+    The level of each place is its entry in `limits`. The parts are the clusters that the last level below it joins;
+    they are not counted if `parts` is empty. `highest` is a tree of maxima stored as a heap: its second half is the
+    levels, of which the last exceeds all limits, and each entry of the first half is the larger of two.
     """
     for k in range(places.size):
         start = reaching_before(highest, places[k], limits[k]) + 1
@@ -608,21 +616,21 @@ def measure_stretches(highest, places, limits, sizes, parts):
 
 @inlined
 def add_to(sums, place, x):
-    """Add to a sum that has an error term."""
+    """Add `x` exactly to the sum at `place`, a row of the sum and its rounding error."""
     sums[at(place), 0], sums[at(place), 1] = add_exactly(sums[at(place), 0], sums[at(place), 1], x)
 
 
 @inlined
 def fetch_level(meetings, i, levels, sums):
-    """Prefetch the sum of a later merge point."""
+    """Prefetch the sum of the merge point that comes AHEAD entries later."""
     if i + AHEAD < meetings.size:
         fetch(sums, 2 * levels[at(meetings[at(i + AHEAD)].at)])
 
 
-# For merge points; sums by level (n_levels + 1, 2) have error terms
+# Sums over merge points: `sums` (n_levels + 1, 2) are sums by level and their rounding errors
 @kernel
 def add_recall(meetings, levels, sizes, less, sums):
-    """Add, by level, the weight of merging true pairs, divided by the size of their true cluster minus `less` items."""
+    """Add, by level, the weight of true pairs that merge, divided by the size of their true cluster minus `less`."""
     for i in range(meetings.size):
         fetch_level(meetings, i, levels, sums)
         m = meetings[at(i)]
@@ -632,7 +640,7 @@ def add_recall(meetings, levels, sizes, less, sums):
 
 @kernel
 def add_weight_together(meetings, levels, sums):
-    """Add, by level, the weight of merging true pairs."""
+    """Add, by level, the weight of true pairs that merge."""
     for i in range(meetings.size):
         fetch_level(meetings, i, levels, sums)
         m = meetings[at(i)]
@@ -641,13 +649,16 @@ def add_weight_together(meetings, levels, sums):
 
 @inlined
 def mixed(v_a, v_b, a, b):
-    """Return v_a log((a + b) / a) + v_b log((a + b) / b): if all is scored, a + b times the entropy of the two."""
+    """Return v_a log((a + b) / a) + v_b log((a + b) / b).
+
+    With v_a = a and v_b = b, this is a + b times the entropy of the split into a and b.
+    """
     return v_a * math.log1p(b / a) + v_b * math.log1p(a / b)
 
 
 @kernel
 def add_entropy_of_parts(meetings, levels, dominant, by_merge, sums):
-    """Add the entropy of merging parts of true clusters: by level, and by merge without one true cluster."""
+    """Add the entropy of true clusters' parts that merge: by level, and by merge without the dominant cluster's."""
     for i in range(meetings.size):
         fetch_level(meetings, i, levels, sums)
         m = meetings[at(i)]
@@ -657,10 +668,13 @@ def add_entropy_of_parts(meetings, levels, dominant, by_merge, sums):
             add_to(by_merge, m.at, x)
 
 
-# For merges
+# Sums over merges
 @inlined
 def turn_to(level, state, sums):
-    """Return the level's sum and its error: those of `state` if it is the same level, else zeros; store the old sum."""
+    """Return `state` if its level is this one; otherwise store its sum, and return a new state with a zero sum.
+
+    A state is (level, sum, rounding error).
+    """
     last, total, error = state
     if last == level:
         return last, total, error
@@ -671,7 +685,7 @@ def turn_to(level, state, sums):
 
 @inlined
 def add_to_level(level, x, state, sums):
-    """Add to the sum of a level, and return it."""
+    """Add `x` to the sum of a level, and return the state; see `turn_to`."""
     level, total, error = turn_to(level, state, sums)
     total, error = add_exactly(total, error, x)
     return level, total, error
@@ -679,9 +693,9 @@ def add_to_level(level, x, state, sums):
 
 @kernel
 def count_clusters(merges, clusters, singletons, largest):
-    """Count, by level, singletons and clusters with scored items that end there; and find the largest new cluster.
+    """Count, by level, how many clusters and singletons cease to exist, and find the largest new cluster.
 
-    Shapes: (n,), and (n_levels + 1,) of all others.
+    Only scored items count. Shapes: (n,), and (n_levels + 1,) of all others.
     """
     for i in range(merges.size):
         m = merges[i]
@@ -693,10 +707,10 @@ def count_clusters(merges, clusters, singletons, largest):
 
 @kernel
 def add_precision_loss(merges, less, state, sums):
-    """Add, by level, the loss of precision when clusters merge: wrong pairs over their sizes minus `less`.
+    """Add, by level, the precision lost when clusters merge: the weight of wrong pairs over cluster size minus `less`.
 
-    A cluster of one item has no precision and loses none. `state`, here and below, is the last level, its sum and
-    its error; it is returned for the next merges.
+    A cluster of one item has no precision and loses none. `state`, here and below, is that of `turn_to`, returned for
+    the next batch of merges.
     """
     for i in range(merges.size):
         m = merges[i]
@@ -713,7 +727,7 @@ def add_precision_loss(merges, less, state, sums):
 
 @kernel
 def count_pairs(merges, right, wrong):
-    """Count, by level, the pairs merged correctly, and those merged wrongly. Shapes: (n_levels + 1,)."""
+    """Count, by level, the pairs that merges join correctly and wrongly. Shapes: (n_levels + 1,)."""
     for i in range(merges.size):
         m = merges[i]
         new = (m.wrong - m.wrong_a - m.wrong_b) >> 1
@@ -734,7 +748,7 @@ def add_weight_apart(merges, state, sums):
 
 @kernel
 def add_entropy(merges, state, sums):
-    """Add, by level, the entropy of clusters that merge."""
+    """Add, by level, the entropy of the clusters that merge."""
     for i in range(merges.size):
         m = merges[i]
         a, b = np.float64(m.w_a), np.float64(m.w_b)
@@ -751,10 +765,10 @@ def beside(x, r):
 
 @kernel
 def add_untold_entropy(merges, scored, by_merge, state, sums):
-    """Add, by level, the part of the entropy of merging clusters that true clusters do not explain.
+    """Add, by level, the entropy of merging clusters that true clusters do not explain.
 
-    `by_merge` is the entropy of the true clusters' parts, without the dominant one; its own is computed from the
-    rest, since that may be small.
+    `by_merge` is the entropy of the true clusters' parts except the dominant one's. The dominant one's is computed
+    from the weight of the others, because it may be small.
     """
     for i in range(merges.size):
         if i + AHEAD < merges.size:
@@ -775,10 +789,10 @@ def add_untold_entropy(merges, scored, by_merge, state, sums):
     return state
 
 
-# For levels
+# Sums by level
 @kernel
 def sum_before(sums):
-    """Replace each sum by that of the levels before it. Shapes: (n,)."""
+    """Replace each sum by the total of the levels before it. Shape: (n,)."""
     total, error = 0.0, 0.0
     for level in range(sums.size):
         own = sums[level]
@@ -788,19 +802,20 @@ def sum_before(sums):
 
 @kernel
 def sum_from(sums):
-    """Replace each sum by that of its level and all after it. Shapes: (n,)."""
+    """Replace each sum by the total of its level and all later levels. Shape: (n,)."""
     total, error = 0.0, 0.0
     for level in range(sums.size - 1, -1, -1):
         total, error = add_exactly(total, error, sums[level])
         sums[level] = total + error
 
 
-# For events of units
+# Events of units
 @kernel
 def run_within(units, values, backwards, totals, before, after):
-    """Add values to the totals of their units one by one, and write what each was before and after.
+    """Add values to the totals of their units one by one, and write each unit's total before and after the addition.
 
-    Shapes: (n,), (n,) -> (n_units,), which is given, (n,), (n,).
+    Shapes: `units`, `values` (n,), `totals` (n_units,), `before`, `after` (n,). Values are added last first if
+    `backwards`.
     """
     for k in range(units.size):
         i = units.size - 1 - k if backwards else k

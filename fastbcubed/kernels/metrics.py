@@ -1,4 +1,4 @@
-"""Sums over cells for scores that are not means over items: pairs, entropies, matching, edits, coreference."""
+"""Sums over cells for scores that are not means over items: pairs, entropies, matchings, edits, coreference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOW = np.uint64((1 << 32) - 1)
 
 @kernel(words=True)
 def add_product(high, low, x, y):
-    """Add x * y to a 128-bit sum. All are uint64; returns both halves."""
+    """Add x * y to a 128-bit sum, and return its upper and lower half. All are uint64."""
     product = x * y
     if (x | y) > LOW:
         x1, x0, y1, y0 = x >> HALF, x & LOW, y >> HALF, y & LOW
@@ -30,10 +30,10 @@ def add_product(high, low, x, y):
 
 @kernel(words=True)
 def count_pairs(cells, start, stop, sums):
-    """Count ordered pairs of items: together on both sides, in the prediction alone, in the truth alone.
+    """Count ordered pairs of items: together on both sides, in the prediction only, in the truth only.
 
-    The fp and fn of `cells` are counts; `sums` gets the upper and the lower half of each count. Shapes:
-    `sums` (3, 2).
+    The fp and fn of `cells` are counts; `sums` receives the upper and lower half of each count. Shapes: `sums` (3,
+    2).
     """
     zero, one = np.uint64(0), np.uint64(1)
     tp1, tp0, fp1, fp0, fn1, fn0 = zero, zero, zero, zero, zero, zero
@@ -52,13 +52,11 @@ def count_pairs(cells, start, stop, sums):
 
 @kernel
 def weigh_pairs(cells, start, stop, total, sums):
-    """Sum products of weights over runs of cells, as `count_pairs` counts pairs.
+    """Sum weight products of the pairs that `count_pairs` counts, over runs of cells.
 
-    Returns the squared weights of the one-item cells, as a sum and its error.
-
-    The fp and fn of `cells` are weights, `total` that of all items. `sums` of a run: the squared weights of
-    cells of several items; the pairs in the prediction alone, in the truth alone, and on neither side.
-    Shapes: `sums` (n_runs, 4).
+    The fp and fn of `cells` are weights, `total` is the weight of all items. `sums` of a run are: the squared weights
+    of cells of several items; the pairs in the prediction only, in the truth only, and on neither side. Returns the
+    sum of squared weights of one-item cells, and its rounding error. Shapes: `sums` (n_runs, 4).
     """
     single, error = 0.0, 0.0
     run = 0
@@ -80,16 +78,16 @@ def weigh_pairs(cells, start, stop, total, sums):
 
 @kernel
 def square_weights(weights, start, stop):
-    """Sum the squares of some weights; return the sum and its error."""
+    """Return the sum of squares of weights[start:stop], and its rounding error."""
     total, error = 0.0, 0.0
     for i in range(start, stop):
         total, error = add_exactly(total, error, weights[i] * weights[i])
     return total, error
 
 
-#: Above this share of all weight, the weight outside a cluster cannot be computed by subtraction.
+#: For clusters above this share of all weight, the weight outside is not computed by subtraction, which loses digits.
 DOMINANT = 0.75
-#: The bits of 1.0, of about sqrt(1/2), and those of a float without its exponent.
+#: The bits of 1.0, of about sqrt(1/2), and the mask of a float's fraction bits.
 ONE, ROOT, MANTISSA = 0x3FF << 52, 0x3FE6A09E << 32, (1 << 52) - 1
 LARGEST, LOG_2 = 1.7e308, math.log(2.0)
 #: Terms of a hypergeometric sum below this share of the largest one are dropped.
@@ -98,24 +96,23 @@ NEGLIGIBLE = 1e-22
 
 @kernel
 def log_of(x, logs):
-    """Return the logarithm of a count, from the table if it is in range."""
+    """Return the logarithm of a count, read from the table if it is in range."""
     return logs[x] if x < logs.size else math.log(x)
 
 
 @kernel
 def log_ratio(x, n, logs):
-    """Return log(x / n) of counts x >= n, without the cancellation of their logarithms when they are close."""
+    """Return log(x / n) of counts x >= n, without cancellation when they are close."""
     return math.log1p((x - n) / n) if x - n < n >> 3 else log_of(x, logs) - log_of(n, logs)
 
 
 @kernel
 def count_losses(cells, start, stop, logs, true_items, pred_items, sums):
-    """Sum n log(b / n) and n log(a / n) over runs of cells, and count the items by size of cluster.
+    """Sum n log(b / n) and n log(a / n) over runs of cells, and count items by cluster size.
 
-    The fp and fn of `cells` are counts; a and b are the sizes of their true and predicted clusters, and
-    `logs` the logarithms of 0 (any number), 1, 2, ... Outputs: both sums of each run; `true_items` and
-    `pred_items`, the items in clusters of each size, those in larger clusters added to the first entry.
-    Shapes: `sums` (n_runs, 2).
+    The fp and fn of `cells` are counts; a and b are the sizes of a cell's true and predicted clusters, and `logs` the
+    logarithms of 0 (any number), 1, 2, ... Outputs: both sums of each run; `true_items` and `pred_items`, the items
+    in clusters of each size, where items in larger clusters are added to the first entry. Shapes: `sums` (n_runs, 2).
     """
     run = 0
     for begin in range(start, stop, RUN):
@@ -135,10 +132,10 @@ def count_losses(cells, start, stop, logs, true_items, pred_items, sums):
 
 @kernel
 def take_logs(y, below, n):
-    """Replace the first n of some numbers, not negative, by log(1 + y / below), within a few units of the last place.
+    """Replace the first n numbers y >= 0 by log(1 + y / below), within a few units in the last place.
 
-    With 1 + y = m 2^e, m from sqrt(1/2) to sqrt(2), and s = (m - 1) / (m + 1), log(m) is 2 (s + s^3 / 3 + ...). All
-    steps are vector instructions of the processor.
+    With 1 + y / below = m 2^e, m from sqrt(1/2) to sqrt(2), and s = (m - 1) / (m + 1), log(m) is 2 (s + s^3 / 3 +
+    ...). All steps are vector instructions.
     """
     m = np.empty(n)
     bits = m.view(np.int64)
@@ -163,9 +160,9 @@ def take_logs(y, below, n):
 
 @kernel
 def read_ratios(cells, begin, length, total, beside_true, y, below):
-    """Write the input of take_logs for log(N / a) of a run of cells, then for nonzero log(b / w) and log(a / w).
+    """Write the inputs of `take_logs` for a run of cells: all log(N / a), then the nonzero log(b / w) and log(a / w).
 
-    Return their number, and the weight of the heaviest cluster of each side. See `weigh_losses`.
+    Returns their number, and the weight of the heaviest cluster of each side; see `weigh_losses`.
     """
     most_true, most_pred = 0.0, 0.0
     n = length
@@ -187,11 +184,9 @@ def read_ratios(cells, begin, length, total, beside_true, y, below):
 def weigh_losses(cells, start, stop, total, beside_true, beside_pred, sums):
     """Sum w log(b / w), w log(a / w), w log(N / a) and w log(N / b) over runs of cells.
 
-    Returns the weight of the heaviest cluster of each side.
-
-    The fp and fn of `cells` are weights; a and b are those of their true and predicted clusters, N is
-    `total`. `beside_true` and `beside_pred` are the weight outside the cluster that holds nearly all weight,
-    negative if there is none. Shapes: `sums` (n_runs, 4).
+    The fp and fn of `cells` are weights; a and b are the weights of a cell's true and predicted clusters, N is
+    `total`. `beside_true` and `beside_pred` are the weight outside the cluster that holds nearly all weight, negative
+    if there is none. Returns the weight of the heaviest cluster of each side. Shapes: `sums` (n_runs, 4).
     """
     most_true, most_pred = 0.0, 0.0
     y, below = np.empty(3 * RUN + 2), np.empty(3 * RUN + 2)
@@ -206,14 +201,14 @@ def weigh_losses(cells, start, stop, total, beside_true, beside_pred, sums):
         for k in range(length):
             i = at(begin + k)
             w, fp, fn = cells[i].weight, cells[i].fp, cells[i].fn
-            b, to_pred = w + fp, y[at(n)]  # read even where unused, to avoid a branch
+            b, to_pred = w + fp, y[at(n)]  # read even if unused, which avoids a branch
             n += fp > 0.0
             to_pred = to_pred if fp > 0.0 else 0.0
             to_true = y[at(n)]
             n += fn > 0.0
             to_true = to_true if fn > 0.0 else 0.0
             of_b = y[at(k)] + (to_true - to_pred)
-            if b > DOMINANT * total:  # subtraction would leave few digits
+            if b > DOMINANT * total:  # total - b would have few correct digits
                 of_b = math.log1p((beside_pred if beside_pred >= 0.0 else max(0.0, total - b)) / b)
             of_true += w * to_pred
             of_pred += w * to_true
@@ -226,14 +221,15 @@ def weigh_losses(cells, start, stop, total, beside_true, beside_pred, sums):
 
 @kernel
 def expect_shared(n, sizes, clusters, start, stop, other_sizes, other_clusters):
-    """Sum E[k log(k / mu)] over pairs of clusters that share k items by chance, mu on average.
+    """Sum E[k log(k / mu)] over pairs of clusters, which share k items by chance, mu on average.
 
-    `sizes` and `other_sizes` are the cluster sizes of both sides; `clusters` and `other_clusters` their numbers.
+    `sizes` and `other_sizes` are the distinct cluster sizes of both sides; `clusters` and `other_clusters`, the numbers
+    of clusters of each size.
 
     Notes
     -----
-    k is hypergeometric. Its terms are computed from the largest one, taken as 1, by their ratios, and divided
-    by their sum. Since the mean of k is mu, each may use k log(k / mu) - k + mu instead, which is not negative.
+    k is hypergeometric. Its terms are computed relative to the largest one by their ratios, and divided by their sum.
+    Because the mean of k is mu, k log(k / mu) may be replaced by k log(k / mu) - k + mu, which is never negative.
     """
     total, error = 0.0, 0.0
     for i in range(start, stop):
@@ -272,7 +268,7 @@ def excess(k, mu):
 
 @kernel
 def log_choices(sizes, others, out):
-    """Return log C(size + others, others) for sizes in ascending order, as sums of logarithms."""
+    """Write log C(size + others, others) for ascending sizes, as sums of logarithms."""
     total, error = 0.0, 0.0
     t = 0
     for j in range(sizes.size):
@@ -288,19 +284,19 @@ def log_choices(sizes, others, out):
             out[j] = of_size + rest
 
 
-#: Summed over clusters: their number, the number that are equal on the other side, their weight, the
-#: weight of the largest cell of each and of the rest, weight * best F, the best Jaccard index.
+#: Number of figures summed over clusters: 1, whether the cluster is equal on the other side, its weight, the weight of
+#: its largest cell and of the rest, weight * best F, best Jaccard index.
 FIGURES = 7
-#: Number of cells, or clusters, whose values are summed plainly; the caller adds the sums of more exactly.
+#: Number of cells, or clusters, whose values are summed plainly; the caller adds these sums exactly.
 CELLS_PER_SUM = 1 << 12
 
 
 @kernel
 def add_whole(cells, start, stop, outer, true_split, pred_split, true_sums, pred_sums):
-    """Add the figures of one-cell clusters, and list the cells that share theirs with others, side by side.
+    """Sum the figures of one-cell clusters, and list the cells of all other clusters, for each side.
 
-    `outer` states whether the matrices hold counts. Output: the places of the cells in `true_split` and `pred_split`
-    (n_cells + 1,), filled up to the numbers returned, and sums (runs, FIGURES).
+    `outer` states whether the matrices hold counts. Output: sums (runs, FIGURES), and the places of cells of other
+    clusters in `true_split` and `pred_split` (n_cells + 1,), whose used lengths are returned.
     """
     n_true = n_pred = 0
     run = 0
@@ -315,7 +311,7 @@ def add_whole(cells, start, stop, outer, true_split, pred_split, true_sums, pred
 
 @kernel
 def add_run(cells, begin, end, outer, true_split, pred_split, n_true, n_pred, true_sums, pred_sums):
-    """Do the same as `add_whole` for one run of cells, without branches, which would often be mispredicted."""
+    """Do the work of `add_whole` for one run of cells, without branches, which would often be mispredicted."""
     t_split, p_split, exact = n_true, n_pred, 0
     t_mass, t_f, t_closest = 0.0, 0.0, 0.0
     p_mass, p_f, p_closest = 0.0, 0.0, 0.0
@@ -346,7 +342,7 @@ def add_run(cells, begin, end, outer, true_split, pred_split, n_true, n_pred, tr
 
 @kernel
 def count_split(codes, split, bits, bounds):
-    """Find where the cells of each range of 2**bits codes begin, if sorted by range. Output: (ranges + 1,)."""
+    """Find where the cells of each range of 2**bits codes begin when sorted by range. Output: (ranges + 1,)."""
     bounds[:] = 0
     for s in range(split.size):
         bounds[at((codes[at(split[at(s)])] >> bits) + 1)] += 1
@@ -356,7 +352,7 @@ def count_split(codes, split, bits, bounds):
 
 @kernel
 def write_split(cells, codes, split, bits, bounds, of_true, outer, records):
-    """Write a record for each of some cells, by range of codes; within a range in cell order."""
+    """Write a record of each listed cell, sorted by range of codes, then in cell order."""
     place = bounds.copy()
     for s in range(split.size):
         k = split[at(s)]
@@ -376,10 +372,10 @@ def write_split(cells, codes, split, bits, bounds, of_true, outer, records):
 
 @kernel
 def add_best(records, firsts, bounds, first, last, bits, by_item, numbers, best, sums):
-    """Add the figures of the clusters of ranges first to last of codes.
+    """Sum the figures of the clusters in the ranges first..last of codes.
 
-    The records of block b and range r begin at firsts[b] + bounds[b, r]. Workspaces: `numbers` and `best`
-    have an entry for each code of a range, and `best` has one more. Output: `sums` (last - first, FIGURES).
+    The records of block b and range r begin at firsts[b] + bounds[b, r]. Workspaces: `numbers` and `best` have an
+    entry for each code of a range, and `best` has one more. Output: `sums` (last - first, FIGURES).
     """
     for part in range(first, last):
         numbers[:] = 0
@@ -393,9 +389,10 @@ def add_best(records, firsts, bounds, first, last, bits, by_item, numbers, best,
 
 @kernel
 def keep_best(records, base, numbers, best, count):
-    """Keep the best cell of each cluster; return the number of clusters, numbered from 1.
+    """Update the best cell of each cluster; return the number of clusters, which are numbered from 1.
 
-    Codes are counted from a base. A cluster's first cell takes the same path as others, being as likely.
+    `base` is the first code. A cluster's first cell is processed like any other, because a branch on it would be
+    mispredicted.
     """
     for k in range(records.size):
         code = at(records[k].code - base)
@@ -416,9 +413,9 @@ def keep_best(records, base, numbers, best, count):
 
 @kernel
 def add_clusters(best, by_item, total):
-    """Add the figures of clusters, given the best cell of each.
+    """Sum the figures of clusters, given the best cell of each.
 
-    Where a cell and the rest do not add up to the weight of their cluster, their share is taken `by_item`.
+    Where a cell and the rest do not sum to the weight of their cluster, their shares are computed `by_item`.
     """
     total[:] = 0.0
     total[0] = best.size
@@ -433,9 +430,9 @@ def add_clusters(best, by_item, total):
 
 @kernel
 def group_edges(rows, columns, gains, starts, columns_by_row, gains_by_row):
-    """Bring the edges of each row together, in order.
+    """Sort edges stably by row.
 
-    Shapes: (edges,) three times, then outputs (rows + 1,), zeros on entry, and (edges,) twice.
+    Shapes: (edges,) three times, then the outputs: (rows + 1,), initially 0, and (edges,) twice.
     """
     n_rows = starts.size - 1
     for e in range(rows.size):
@@ -469,7 +466,7 @@ def push(keys, nodes, size, key, node):
 
 @kernel
 def drop_first(keys, nodes, size):
-    """Remove the first entry from a heap that has `size` entries afterwards."""
+    """Remove the smallest entry from a heap, which has `size` entries afterwards."""
     key, node = keys[size], nodes[size]
     at = 0
     while 2 * at + 1 < size:
@@ -487,13 +484,13 @@ def drop_first(keys, nodes, size):
 
 @kernel
 def pair_rows(first, edges, prices, pairs, space, patience):
-    """Pair the rows from `first` on, so that the sum of gains over all pairs so far is maximal.
+    """Pair the rows from `first` on with columns so that the total gain of all pairs so far is maximal.
 
-    Return the first unprocessed row, and the number of edges visited, at most about `patience`.
-    `edges` (starts, columns, gains) are those of each row; gains are positive. `prices` (by row, by column): their
-    sum is at least the gain, and equals it for pairs; on entry the largest gain of a row, and 0. `pairs` (edge of
-    each row, row of each column) are -1 if unpaired. `space` is workspace: by column the distance, which is
-    infinite between searches, the edge and row from which it was reached, visited columns; a heap of edges.
+    Returns the first unprocessed row, and the number of edges visited, at most about `patience`. `edges` are (starts,
+    columns, gains) by row; gains are positive. `prices` are a number for each row and for each column, whose sum is
+    at least the gain of an edge, and equals it for a pair; initially the largest gain of a row, and 0. `pairs` (edge
+    of each row, row of each column) are -1 if unpaired. `space` is workspace: for each column the distance, infinite
+    between searches, and the edge and row from which it was reached; the visited columns; a heap of edges.
     """
     starts, columns, _ = edges
     edge_of, row_of = pairs
@@ -523,7 +520,10 @@ def pair_rows(first, edges, prices, pairs, space, patience):
 
 @inlined
 def search(root, edges, prices, row_of, space):
-    """Find the cheapest path from a row: its cost, last row, last column or -1, visited columns, visited edges."""
+    """Find the cheapest path from row `root`.
+
+    Returns its cost, last row, last column or -1, and the numbers of visited columns and edges.
+    """
     starts, columns, gains = edges
     row_price, column_price = prices
     distance, came_by, came_from, seen, heap_keys, heap_nodes = space
@@ -559,19 +559,19 @@ def search(root, edges, prices, row_of, space):
 
 @inlined
 def next_row(heap_keys, heap_nodes, size, distance, row_of):
-    """Pop the next reachable row from the heap, or -1; return its distance and the size of the heap, too."""
+    """Pop the next reachable row, or -1, from the heap; return it, its distance and the size of the heap."""
     while size:
         so_far, column = heap_keys[0], heap_nodes[0]
         size -= 1
         drop_first(heap_keys, heap_nodes, size)
-        if so_far == distance[column]:  # otherwise a shorter path was found since
+        if so_far == distance[column]:  # otherwise a shorter path has been found since
             return row_of[column], so_far, size
     return -1, 0.0, size
 
 
 @inlined
 def change_prices(root, best, n_seen, prices, row_of, space):
-    """Update the prices so that those of new pairs add up to their gain, and reset the distances."""
+    """Update prices after a search, so that those of a pair sum to its gain, and reset the distances."""
     row_price, column_price = prices
     distance, _, _, seen, _, _ = space
     row_price[root] -= best
@@ -584,21 +584,19 @@ def change_prices(root, best, n_seen, prices, row_of, space):
         distance[column] = np.inf
 
 
-#: A largest cell of the cluster is a whole class, which no other cluster can keep.
+#: Mark of a predicted cluster, one of whose largest cells is a whole true cluster, which no other cluster can keep.
 SURE = -1
 
 
 @kernel
 def keep_majorities(cells, pred, parts, first, last, only, tied):
-    """Find the largest cells of predicted clusters, and whether each cluster can keep the class of one.
+    """Find the largest cells of predicted clusters, and whether each cluster can keep the true cluster of one of them.
 
-    Returns the items in largest cells, the number of clusters that keep a class no other can, and the numbers
-    of entries in `only` and `tied`.
-
-    Each of the `parts` contains all cells of its predicted clusters. Outputs: `only`, true clusters in
-    several cells that are the only majority class of some cluster; `tied`, true and predicted clusters of
-    cells that tie for the largest, none of which is a whole class. Shapes: `parts` (n_parts + 1,), `tied`
-    (n_cells, 2).
+    A true cluster is kept by at most one predicted cluster. Each of the `parts` contains all cells of its predicted
+    clusters. Outputs: `only`, true clusters of several cells that are the only majority of some predicted cluster;
+    `tied`, (true, predicted) clusters of cells that tie for the largest, none of which is a whole true cluster.
+    Returns the items in largest cells, the number of clusters that keep a true cluster no other can, and the lengths
+    of `only` and `tied`. Shapes: `parts` (n_parts + 1,), `tied` (n_cells, 2).
     """
     items, matched, n_only, n_tied = 0, 0, 0, 0
     for part in range(first, last):
@@ -612,7 +610,7 @@ def keep_majorities(cells, pred, parts, first, last, only, tied):
 
 @kernel
 def keep_part(cells, pred, start, stop, only, tied):
-    """Do the same for one part."""
+    """Do the work of `keep_majorities` for one part."""
     items, matched, n_only, n_tied = 0, 0, 0, 0
     if start == stop:
         return items, matched, n_only, n_tied
@@ -655,7 +653,8 @@ def keep_part(cells, pred, start, stop, only, tied):
 def match(first, rights, n_right):
     """Return the size of a maximum bipartite matching (Hopcroft and Karp).
 
-    Shapes: (n_left + 1,) the beginning of each left node's edges, (n_edges,) the right node of each.
+    Shapes: `first` (n_left + 1,), the beginning of each left node's edges; `rights` (n_edges,), each edge's right
+    node.
     """
     n_left = first.size - 1
     of_left, of_right = np.full(n_left, -1), np.full(n_right, -1)
@@ -664,7 +663,7 @@ def match(first, rights, n_right):
     matched = match_greedily(first, rights, of_left, of_right)
     while find_layers(first, rights, of_left, of_right, depth, queue):
         for u in range(n_left):
-            edge[u] = first[u]  # each edge is tried once
+            edge[u] = first[u]  # each edge is tried once per phase
         for root in range(n_left):
             if of_left[root] < 0:
                 matched += find_path(root, first, rights, of_left, of_right, depth, edge, path)
@@ -686,7 +685,7 @@ def match_greedily(first, rights, of_left, of_right):
 
 @kernel
 def find_layers(first, rights, of_left, of_right, depth, queue):
-    """Search breadth first from the free left nodes along alternating paths; return whether one ends at a free node."""
+    """Search breadth-first from free left nodes along alternating paths; return whether a path ends at a free node."""
     head, tail = 0, 0
     for u in range(of_left.size):
         depth[u] = -1
@@ -711,7 +710,7 @@ def find_layers(first, rights, of_left, of_right, depth, queue):
 
 @kernel
 def find_path(root, first, rights, of_left, of_right, depth, edge, path):
-    """Search depth first, layer by layer, for a path between free nodes, and match along it; return 1 if found."""
+    """Search depth-first through the layers for a path between free nodes, and match along it; return 1 if found."""
     length = 1
     path[0] = root
     while length > 0:
@@ -738,11 +737,10 @@ def find_path(root, first, rights, of_left, of_right, depth, edge, path):
 
 @kernel
 def gather(codes, sizes, gathered, last, before):
-    """Record, at each cell, the previous cell of its cluster and the size of all cells before that one.
+    """Write, for each cell, the size of the previous cell of its cluster, and the size of all its earlier cells.
 
-    Outputs: `last`, the size of the previous cell of the same cluster, 0 for the first one; `before`,
-    the size of all cells before that one. `gathered` is workspace, by cluster, zeros. Shapes: `codes`,
-    `sizes`, `last`, `before` (n_cells,).
+    Outputs: `last`, the size of the previous cell, 0 for a cluster's first; `before`, the total size of all earlier
+    cells. `gathered` is workspace by cluster, initially 0. Shapes: `codes`, `sizes`, `last`, `before` (n_cells,).
     """
     newest = np.zeros(gathered.size)
     for i in range(codes.size):
@@ -754,11 +752,11 @@ def gather(codes, sizes, gathered, last, before):
 
 @kernel
 def sum_entities(cells, pred, start, stop, key_sizes, response_sizes, sums):
-    """Sum the figures of a range of cells.
+    """Sum the coreference figures of the cells start..stop.
 
-    The fp and fn of `cells` are counts. `key_sizes` and `response_sizes` are the items of each entity by
-    code, empty where both sides have all of them; `pred` may be empty if the latter is. Shapes: `pred`
-    (cells,), `sums` (runs, FIGURES).
+    The fp and fn of `cells` are counts. `key_sizes` and `response_sizes` are the mentions of each entity by code,
+    empty if both sides have all of them; `pred` may be empty if `response_sizes` is. Shapes: `pred` (n_cells,),
+    `sums` (runs, FIGURES).
     """
     run = 0
     for begin in range(start, stop, RUN):

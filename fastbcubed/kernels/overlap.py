@@ -1,4 +1,4 @@
-"""Overlaps of true and predicted clusters, their entropies, and pairs of items that share several."""
+"""Overlaps of true and predicted clusters, their entropies, and pairs of items that share several clusters."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import numpy as np
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import add_exactly, fetch
 
-#: Number of cells or memberships by which memory is prefetched: those of a cluster are far apart.
+#: Number of cells or memberships by which memory accesses are prefetched; those of a cluster are far apart.
 AHEAD = 24
-#: Number of cells of true clusters listed together, unless one cluster has more.
+#: Maximum number of cells of true clusters listed together, unless a single cluster has more.
 MEMBERS_AT_ONCE = 256
 
 
 @kernel
 def add_clusters(offsets, codes, items, sizes):
-    """Add up the items and weight of each cluster, given the clusters of each cell."""
+    """Sum the items and weight of each cluster, given the clusters of each cell."""
     for j in range(sizes.n.size):
         clear(sizes, items.weighted, j)
     for cell in range(offsets.size - 1):
@@ -27,7 +27,7 @@ def add_clusters(offsets, codes, items, sizes):
 
 @kernel
 def fill_members(offsets, codes, starts, first, last, next_place, members):
-    """Write the row of each of a range of cells to the next place of each of its true clusters.
+    """Add the row start of each of the cells first..last to the members of its true clusters.
 
     Shapes: `offsets` (n_cells + 1,), `codes` (n,), `starts` (n_cells,), `next_place` (n_true,), `members` (n,).
     """
@@ -43,10 +43,10 @@ def fill_members(offsets, codes, starts, first, last, next_place, members):
 
 @kernel
 def count_overlaps(cells, rows, first, last, seen, counts):
-    """Count the predicted clusters that overlap each of a range of true clusters.
+    """Count the predicted clusters that overlap each of the true clusters first..last.
 
-    `cells` are the bounds and the rows of the cells of each true cluster. `seen` (n_pred,) initially holds no
-    number of this range.
+    `cells` are, for each true cluster, the bounds of its cells and their row starts. `seen` (n_pred,) must not
+    contain a number in first..last at the start.
     """
     for i in range(first, last):
         found = 0
@@ -62,10 +62,10 @@ def count_overlaps(cells, rows, first, last, seen, counts):
 
 @kernel
 def add_overlaps(cells, rows, items, first, last, space, overlaps):
-    """Fill the table of overlaps for a range of true clusters; its `bounds` and `entry_bounds` are given.
+    """Fill the table of overlaps of the true clusters first..last; its `bounds` and `entry_bounds` are given.
 
-    `cells` are the bounds and the rows of the cells of each true cluster. `space` is two workspaces (n_pred,), the
-    first of which initially holds no number of this range.
+    `cells` are as in `count_overlaps`. `space` is two workspaces (n_pred,); the first must not contain a number in
+    first..last at the start.
     """
     seen, place = space
     for i in range(first, last):
@@ -91,11 +91,11 @@ def add_overlaps(cells, rows, items, first, last, space, overlaps):
 
 @kernel
 def add_common(cells, rows, items, sizes, first, last, met, common):
-    """Add up the items shared by each of a range of true clusters with all predicted clusters of each of its cells.
+    """For each cell of a true cluster, sum the items that the cluster shares with the cell's predicted clusters.
 
-    `cells` are the bounds and the rows of the cells of each true cluster, `sizes` the items of each cluster, and
-    `met` sums by predicted cluster that are 0 before and after. Outputs: the sizes of `common`, by cell and true
-    cluster, and its `same`.
+    The true clusters are first..last. `cells` are as in `count_overlaps`, `sizes` are the sizes of clusters, and
+    `met` are sums by predicted cluster, 0 before and after. Outputs: `common.sizes`, by cell and true cluster, and
+    `common.same`; see `mark_same`.
     """
     bounds = cells[0]
     places = np.empty((MEMBERS_AT_ONCE, 2), np.int64)
@@ -123,10 +123,10 @@ def add_common(cells, rows, items, sizes, first, last, met, common):
 
 @kernel
 def list_members(cells, rows, first, last, met, common, places, pairs):
-    """List the cells of a range of true clusters, and prefetch the sums needed later.
+    """List the cells of the true clusters first..last in `pairs` and `places`, and prefetch the sums needed later.
 
-    `places` gets for each the place of its common items with this cluster, and the end of its predicted clusters in
-    `pairs`; these have the items and the number of the cell. `pairs` is returned, as it may have to grow.
+    `places` receives, for each cell of a cluster, the index of its sum in `common` and the end of its predicted
+    clusters in `pairs`, rows of (predicted cluster, items, cell). Returns `pairs`, which may have been enlarged.
     """
     bounds, members = cells
     end = 0
@@ -159,7 +159,7 @@ def list_members(cells, rows, first, last, met, common, places, pairs):
 
 @kernel
 def longer(pairs, n, size):
-    """Return space for more pairs, with the first n copied."""
+    """Return an array of `size` pairs that begins with the first n of `pairs`."""
     found = np.empty((size, pairs.shape[1]), np.int64)
     for i in range(n):
         for k in range(pairs.shape[1]):
@@ -169,7 +169,7 @@ def longer(pairs, n, size):
 
 @inlined
 def add_pairs(pairs, items, met):
-    """Add up the items of the cells of a true cluster by predicted cluster."""
+    """Add the items of a true cluster's cells to the sums of their predicted clusters."""
     for q in range(len(pairs)):
         met.n[at(pairs[at(q), 0])] += pairs[at(q), 1]
         if items.weighted:
@@ -178,7 +178,7 @@ def add_pairs(pairs, items, met):
 
 @inlined
 def write_common(pairs, begin, places, items, met, common):
-    """Write the items of a true cluster that each of its cells shares in its predicted clusters; see `places`."""
+    """Write the items that a true cluster shares with each cell's predicted clusters, the cell itself left out."""
     for m in range(len(places)):
         sums = 0, 0.0, 0.0
         for q in range(begin, places[at(m), 1]):
@@ -195,7 +195,7 @@ def write_common(pairs, begin, places, items, met, common):
 
 @inlined
 def mark_same(i, pred, n_true, sizes, met, same):
-    """Mark a true cluster and each predicted one with the same items by the first of these, in any of its cells."""
+    """Mark a true cluster, and the predicted clusters with exactly the same items, by the first of the latter."""
     for j in pred:
         if sizes.n[at(i)] == met.n[at(j)] and sizes.n[at(i)] == sizes.n[at(n_true + j)]:
             if same[at(i)] < 0:
@@ -205,9 +205,9 @@ def mark_same(i, pred, n_true, sizes, met, same):
 
 @kernel
 def pair_copies(same, n_true, exact):
-    """Mark the clusters that are paired one to one with clusters of the same items; the last copies are left over.
+    """Mark clusters paired one to one with clusters of the same items; of surplus copies, the last are left unpaired.
 
-    Shapes: `same` as in `add_common`, `exact` (n_clusters,), False before.
+    Shapes: `same` as in `add_common`, `exact` (n_clusters,), initially False.
     """
     copies = np.zeros(same.size - n_true, np.int64)
     for j in range(n_true, same.size):
@@ -225,7 +225,7 @@ def pair_copies(same, n_true, exact):
 
 @inlined
 def count_true(rows, begin, end):
-    """Return the number of true clusters at the beginning of a row of clusters."""
+    """Return the number of true clusters in a row of clusters, where they come first."""
     k = begin
     while k < end and rows.codes[at(k)] < rows.n_true:
         k += 1
@@ -234,7 +234,7 @@ def count_true(rows, begin, end):
 
 @inlined
 def find_code(rows, begin, code):
-    """Return the number of codes before one in a row."""
+    """Return the index of a code in a row, counted from `begin`."""
     k = begin
     while rows.codes[at(k)] != code:
         k += 1
@@ -243,7 +243,7 @@ def find_code(rows, begin, code):
 
 @inlined
 def add_size(sums, sizes, j, weighted):
-    """Add one of the sizes to the sums (items, weight, its rounding error)."""
+    """Add the size at index `j` to the sums (items, weight, its rounding error), and return them."""
     n, mass, rest = sums
     if weighted:
         mass, rest = add_exactly(mass, rest + sizes.rest[at(j)], sizes.mass[at(j)])
@@ -252,9 +252,9 @@ def add_size(sums, sizes, j, weighted):
 
 @inlined
 def add_others(sums, sizes, j, n, w, weighted):
-    """Add one of the sizes to the sums (items, weight, its rounding error), except n of its items, of weight w.
+    """Add the size at index `j` less n items of weight w to the sums (items, weight, its rounding error); return them.
 
-    These are subtracted from each size before it is added, or lighter mates would lose digits in the sums.
+    The items are subtracted before each addition; subtracting them from the sums would cost light mates their digits.
     """
     count, mass, rest = sums
     if weighted:
@@ -265,7 +265,7 @@ def add_others(sums, sizes, j, n, w, weighted):
 
 @inlined
 def clear(sizes, weighted, o):
-    """Initialize the sums of an overlap."""
+    """Set the sums at index `o` to 0."""
     sizes.n[at(o)] = 0
     if weighted:
         sizes.mass[at(o)] = 0.0
@@ -274,7 +274,7 @@ def clear(sizes, weighted, o):
 
 @inlined
 def add_items(sizes, items, o, cell):
-    """Add the items of a cell to an overlap."""
+    """Add the items of a cell, and their weight, to the sums at index `o`."""
     sizes.n[at(o)] += items.n[at(cell)]
     if items.weighted:
         add_weight(sizes, items, o, cell)
@@ -282,15 +282,15 @@ def add_items(sizes, items, o, cell):
 
 @inlined
 def add_weight(sizes, items, o, cell):
-    """Add the weight of a cell to an overlap."""
+    """Add the weight of a cell to the sum at index `o`, exactly."""
     sizes.mass[o], sizes.rest[o] = add_exactly(sizes.mass[o], sizes.rest[o], items.weight[cell])
 
 
 @kernel
 def join_rows(start, stop, true_offsets, true_codes, pred_offsets, pred_codes, n_true, n, starts, rows):
-    """Write a row for each of a range of cells, as described by `CellRows`, four longer than its clusters.
+    """Write the row of each of the cells start..stop, as described in `CellRows`: its clusters and four more numbers.
 
-    `starts` (n_cells,) gets the position of each cell's number.
+    `starts` (n_cells,) receives the position of each cell's number.
     """
     for cell in range(start, stop):
         starts[cell] = true_offsets[cell] + pred_offsets[cell] + 4 * cell + 2
@@ -331,16 +331,16 @@ def entropy(count, whole):
 
 @kernel
 def keep_least(both, a, b, n_items, i, j, least_true, least_pred):
-    """Lower H(X|Y) and H(Y|X) of two clusters of a and b items that share `both`, if smaller.
+    """Lower the least H(X|Y) of true cluster i and H(Y|X) of predicted cluster j, of a and b items, which share `both`.
 
-    Clusters whose agreements are no more informative than their differences give no information on each
-    other. A tie does not count: the difference must exceed rounding errors.
+    Clusters whose agreements are no more informative than their differences are skipped; they carry no information
+    about each other. The difference must exceed rounding errors, so a tie is skipped as well.
     """
     agree = surprise(both, n_items) + surprise_of_rest(a + b - both, n_items)
     differ = surprise(a - both, n_items) + surprise(b - both, n_items)
     if agree <= differ * (1.0 + 1e-13):
         return
-    # H(X|Y) as the mean of two entropies avoids a difference of large numbers
+    # Computing H(X|Y) as the mean of two entropies avoids subtracting large numbers
     given_pred = (b * entropy(both, b) + (n_items - b) * entropy(a - both, n_items - b)) / n_items
     given_true = (a * entropy(both, a) + (n_items - a) * entropy(b - both, n_items - a)) / n_items
     least_true[i] = min(least_true[i], given_pred)
@@ -349,10 +349,10 @@ def keep_least(both, a, b, n_items, i, j, least_true, least_pred):
 
 @kernel
 def least_entropies(bounds, pred, shared_n, true_n, pred_n, n_items, least_true, least_pred):
-    """Find the least conditional entropy of each cluster, given one of the other side that overlaps it.
+    """Find the least conditional entropy of each cluster, given a cluster of the other side that overlaps it.
 
-    The overlaps of a true cluster are those of `bounds`. `least_true` and `least_pred`, of shapes (K,)
-    and (M,), are initially the entropies of the clusters, and on return the least ones.
+    `bounds` delimit the overlaps of each true cluster. `least_true` (n_true,) and `least_pred` (n_pred,) are
+    initially the entropies of the clusters.
     """
     for i in range(true_n.size):
         for o in range(bounds[i], bounds[i + 1]):
@@ -362,7 +362,7 @@ def least_entropies(bounds, pred, shared_n, true_n, pred_n, n_items, least_true,
 
 @kernel
 def shared(starts, clusters, u, v):
-    """Return the number of clusters that two units share, and the first of them, -1 if none."""
+    """Return the number of clusters that units u and v share, and the first of these, -1 if there is none."""
     a, b = starts[u], starts[v]
     end_a, end_b = starts[u + 1], starts[v + 1]
     common, first = 0, -1
@@ -382,11 +382,11 @@ def shared(starts, clusters, u, v):
 
 @kernel
 def count_shared(starts, clusters, n, rows, keys, bounds, members, pairs):
-    """Add to `pairs[row + t]` the pairs of items that share t clusters, for t of two and more.
+    """Add the number of pairs of items that share t >= 2 clusters to `pairs[row + t]`, where `row` is that of the unit.
 
-    Shapes: (units + 1,), (memberships,), (units,), (units,), (groups,), (groups + 1,), (entries,), and as `rows` need;
-    these are where the numbers of a unit begin, the same for all of a group; `keys` are the clusters of the groups; the
-    members of a group are its units that are in a larger one.
+    A unit is a set of items with the same clusters; a group is the units of one cluster, `keys` its cluster, that
+    have several clusters. `rows` gives where the counts of a unit begin. Shapes: (units + 1,), (memberships,),
+    (units,), (units,), (groups,), (groups + 1,), (entries,), and as `rows` requires.
     """
     for u in range(n.size):
         own = starts[u + 1] - starts[u]
@@ -414,9 +414,9 @@ def count_blocks(true_starts, pred_starts):
 
 @kernel
 def list_blocks(true_starts, true_clusters, pred_starts, pred_clusters, n_pred, keys, units):
-    """List the pairs of a true and a predicted cluster of each unit, except that of its largest.
+    """List the pairs of a true and a predicted cluster of each unit, except the pair of its last clusters.
 
-    Entries consist of the key `true * n_pred + pred` and the unit.
+    An entry is a key `true * n_pred + pred` and the unit.
     """
     end = 0
     for u in range(true_starts.size - 1):
@@ -433,11 +433,11 @@ def list_blocks(true_starts, true_clusters, pred_starts, pred_clusters, n_pred, 
 def compare_shared(
     true_starts, true_clusters, pred_starts, pred_clusters, n, rows, keys, bounds, members, n_pred, sums
 ):
-    """Add up pairs of items that share t true and s predicted clusters, one of them two or more.
+    """Sum over pairs of items that share t >= 1 true and s >= 1 predicted clusters, t * s > 1.
 
-    `sums` (n_rows, 3) get the sum of t s, the number of pairs with t = s, and the number of pairs, for positive t and
-    s. A block has the key of its two clusters and the units that are in both and, on
-    one side at least, in a larger cluster.
+    `sums` (n_rows, 3) receive the sum of t * s, the number of pairs with t = s, and the number of pairs. `keys` are
+    blocks of a true and a predicted cluster, as in `list_blocks`; the members of a block are its units. A pair is
+    counted in the block of the first clusters that it shares.
     """
     for u in range(n.size):
         t, s = true_starts[u + 1] - true_starts[u], pred_starts[u + 1] - pred_starts[u]
@@ -458,7 +458,7 @@ def compare_shared(
 
 @kernel
 def add_item_pairs(t, s, count, row, sums):
-    """Add `count` pairs that share t and s clusters to the sums of a row of `compare_shared`."""
+    """Add `count` pairs of items that share t true and s predicted clusters to a row of `sums`."""
     sums[row, 0] += count * t * s
     sums[row, 1] += count * (t == s)
     sums[row, 2] += count

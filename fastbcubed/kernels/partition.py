@@ -1,4 +1,7 @@
-"""Rows partitioned by bits of their mixed keys, and sums over runs of fixed length."""
+"""Rows partitioned by bits of their mixed keys, and sums over runs of fixed length.
+
+A part is a partition by true key; a target is a partition of cells by predicted key.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ import numpy as np
 
 from fastbcubed.kernels.jit import at, intrinsic, kernel
 
-#: Number of cells whose scores are summed plainly, eight at a time; the caller adds the sums of more exactly.
+#: Number of cells whose scores are summed plainly, in eight sums; the caller adds these exactly.
 RUN = 1 << 10
 #: Number of cells of a run that are read and scored together: their data stay in a core's L1 cache.
 PIECE = 1 << 8
-#: Number of weights of a cell that are added up plainly before their sum is added exactly.
+#: Number of weights of a cell that are summed plainly before their sum is added exactly.
 WEIGHTS_AT_ONCE = 64
 
 
@@ -24,9 +27,9 @@ def add_exactly(total, error, x):
 
 @kernel
 def add_in_lanes(values, start, stop, lanes):
-    """Add numbers to eight sums in turn, and return these: a single sum waits for each addition.
+    """Add values[start:stop] to eight sums in turn, and return these; additions to one sum would wait for each other.
 
-    Their number is a multiple of eight.
+    The number of values is a multiple of eight.
     """
     a, b, c, d, e, f, g, h = lanes
     for i in range(start, stop, 8):
@@ -43,14 +46,14 @@ def add_in_lanes(values, start, stop, lanes):
 
 @kernel
 def sum_lanes(lanes):
-    """Add up eight sums."""
+    """Return the sum of eight sums."""
     a, b, c, d, e, f, g, h = lanes
     return ((a + b) + (c + d)) + ((e + f) + (g + h))
 
 
 @kernel
 def sum_run(values):
-    """Sum RUN numbers."""
+    """Return the sum of RUN numbers."""
     return sum_lanes(add_in_lanes(values, 0, RUN, (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)))
 
 
@@ -64,7 +67,7 @@ def add_to_lanes(values, lanes):
 
 @kernel
 def sum_products(weight, scores, sums):
-    """Sum weight * scores by runs; `sums` has one entry per run."""
+    """Write the sum of weight * scores of each run; `sums` has one entry per run."""
     values = np.zeros(RUN)
     run = 0
     for begin in range(0, weight.size, RUN):
@@ -78,9 +81,10 @@ def sum_products(weight, scores, sums):
 
 @kernel
 def read_run(cells, begin, length, outer, weight, tp, fp, fn):
-    """Read the weights and matrices of some cells, as counts if `outer`; the rest of the arrays gets weight 0.
+    """Copy weights and confusion matrices of `length` cells, as counts if `outer`; set the remaining weights to 0.
 
-    Field by field: the compiler would otherwise read the fields of one cell together, by slower instructions.
+    Fields are copied one by one: otherwise the compiler would read the fields of a cell together, by slower
+    instructions.
     """
     weight[length:] = 0.0
     for i in range(length):
@@ -108,7 +112,7 @@ def fetch(values, i):
 
 @kernel(words=True)
 def mix(key):
-    """Scramble a 64-bit key one to one (the finalizer of splitmix64), so that any bits of it can be used."""
+    """Scramble a 64-bit key one to one (splitmix64's finalizer), so that any of its bits can select a partition."""
     h = np.uint64(key)
     h = (h ^ (h >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -117,7 +121,7 @@ def mix(key):
 
 @kernel
 def mix_all(keys):
-    """Scramble keys. Shape (n,)."""
+    """Return the mixed keys. Shape: (n,)."""
     mixed = np.empty(keys.size, np.int64)
     for i in range(keys.size):
         mixed[i] = mix(keys[i])
@@ -126,18 +130,18 @@ def mix_all(keys):
 
 @kernel(words=True)
 def unmix(h):
-    """Return the key scrambled by `mix`: its steps inverted, in reverse order."""
+    """Return the key that `mix` scrambled, by inverting its steps in reverse order."""
     key = np.uint64(h)
     key = key ^ (key >> np.uint64(31)) ^ (key >> np.uint64(62))
-    key *= np.uint64(0x319642B2D24D8EC3)  # times the last factor of `mix`: 1, modulo 2**64
+    key *= np.uint64(0x319642B2D24D8EC3)  # inverse of the last factor of `mix`, modulo 2**64
     key = key ^ (key >> np.uint64(27)) ^ (key >> np.uint64(54))
-    key *= np.uint64(0x96DE1B173F119089)  # times the first one: 1
+    key *= np.uint64(0x96DE1B173F119089)  # inverse of the first factor
     return np.int64(key ^ (key >> np.uint64(30)) ^ (key >> np.uint64(60)))
 
 
 @kernel
 def unmix_all(mixed):
-    """Return the original keys. Shape (n,)."""
+    """Return the original keys of mixed keys. Shape: (n,)."""
     keys = np.empty(mixed.size, np.int64)
     for i in range(mixed.size):
         keys[i] = unmix(mixed[i])
@@ -158,9 +162,9 @@ def part_of(h, bits):
 
 @kernel
 def target_of(pred, number, targets):
-    """Return the target of a cell: by its pred key, or by the cell's `number`, evenly, if it has none.
+    """Return the target of a cell, by its predicted key; cells without one are spread evenly by their `number`.
 
-    `targets` are scalars: arrays would count references.
+    `targets` are scalars, because Numba would count references to arrays.
     """
     skip, bits, lacking, absent = targets
     if lacking and pred == absent:
@@ -169,14 +173,14 @@ def target_of(pred, number, targets):
 
 
 def mix_run_by_numpy(keys, start, n, mixed, out):
-    """Do the same as `mix_run`."""
+    """Mix a run of keys with NumPy; see `mix_run`."""
     run = keys[start : start + n]
     out[:n] = run if mixed else mix.py_func(run)
 
 
 @kernel(by_numpy=mix_run_by_numpy)
 def mix_run(keys, start, n, mixed, out):
-    """Mix a run of keys, or copy them if already `mixed`."""
+    """Mix n keys from `start` on, or copy them if they are already `mixed`."""
     if mixed:
         for i in range(n):
             out[at(i)] = keys[at(start + i)]
@@ -186,7 +190,7 @@ def mix_run(keys, start, n, mixed, out):
 
 
 def find_parts_by_numpy(true, pred, n, skip, bits, heavy, shift, parts):
-    """Do the same as `find_parts`."""
+    """Find the parts of a run of rows with NumPy; see `find_parts`."""
     h, parts = true[:n], parts[:n]
     parts[:] = bits_of.py_func(h, skip, bits)
     if heavy.size:
@@ -196,10 +200,11 @@ def find_parts_by_numpy(true, pred, n, skip, bits, heavy, shift, parts):
 
 @kernel(by_numpy=find_parts_by_numpy)
 def find_parts(true, pred, n, skip, bits, heavy, shift, parts):
-    """Find the parts of a run of rows, given by these bits of their mixed true key.
+    """Find the part of each of n rows, by bits of its mixed true key.
 
-    Rows with a heavy key go by their pred key, to a second set of parts. A heavy key is in `heavy` at its bits
-    from `shift` on: see `cells.partitioned.HeavyKeys`. There is no branch on the kind of row.
+    Rows with a heavy key go to a second set of parts, by their predicted key. `heavy` is a table of heavy keys,
+    indexed by the bits of a key from `shift` on: see `cells.partitioned.HeavyKeys`. There is no branch on whether a
+    key is heavy.
     """
     if not heavy.size:
         for i in range(n):
@@ -213,10 +218,10 @@ def find_parts(true, pred, n, skip, bits, heavy, shift, parts):
 
 
 def places_of(parts, next_row):
-    """Return the destination of each row, given its part and the next row of each part, which moves on."""
+    """Return the destination of each row, given its part and the next row of each part, which is advanced."""
     counts = np.bincount(parts, minlength=next_row.size)
     places = np.empty(parts.size, np.int64)
-    few = next_row.size <= 1 << 16  # numbers of 16 bits are sorted by their digits
+    few = next_row.size <= 1 << 16  # NumPy sorts 16-bit integers by radix
     order = np.argsort(parts.astype(np.uint16) if few else parts, kind="stable")
     places[order] = np.arange(parts.size) + np.repeat(next_row - (np.cumsum(counts) - counts), counts)
     next_row += counts
@@ -224,7 +229,7 @@ def places_of(parts, next_row):
 
 
 def mixed_by_numpy(keys, mixed, skip, bits, heavy, shift):
-    """Return mixed keys (true, pred) and the parts of rows; `pred` may be None if no key is heavy."""
+    """Return mixed true keys, mixed predicted keys, and the part of each row; `pred` may be None if no key is heavy."""
     true, pred = (each if each is None or mixed else mix.py_func(each) for each in keys)
     parts = np.empty(true.size, np.int64)
     find_parts_by_numpy(true, pred, true.size, skip, bits, heavy, shift, parts)
@@ -232,14 +237,14 @@ def mixed_by_numpy(keys, mixed, skip, bits, heavy, shift):
 
 
 def count_parts_by_numpy(true, pred, start, stop, mixed, skip, bits, heavy, shift, counts):
-    """Do the same as `count_parts`."""
+    """Count the rows of one block by part with NumPy; see `count_parts`."""
     keys = true[start:stop], None if pred is None else pred[start:stop]
     counts += np.bincount(mixed_by_numpy(keys, mixed, skip, bits, heavy, shift)[2], minlength=counts.size)
 
 
 @kernel(by_numpy=count_parts_by_numpy)
 def count_parts(true, pred, start, stop, mixed, skip, bits, heavy, shift, counts):
-    """Count the rows of one block by part: see `find_parts`.
+    """Count the rows of one block by part; see `find_parts`.
 
     `pred` is None if no key is heavy; `mixed` states whether keys are already mixed.
     """
@@ -257,7 +262,7 @@ def count_parts(true, pred, start, stop, mixed, skip, bits, heavy, shift, counts
 def scatter_pairs_by_numpy(
     keys, payload, n_each, start, stop, mixed, skip, bits, heavy, shift, next_row, rows
 ):
-    """Do the same as `scatter_pairs`."""
+    """Write one block of rows to their parts with NumPy; see `scatter_pairs`."""
     keys = tuple(each[start:stop] for each in keys)
     true, pred, parts = mixed_by_numpy(keys, mixed, skip, bits, heavy, shift)
     to = places_of(parts, next_row)
@@ -269,10 +274,10 @@ def scatter_pairs_by_numpy(
 
 @kernel(by_numpy=scatter_pairs_by_numpy)
 def scatter_pairs(keys, payload, n_each, start, stop, mixed, skip, bits, heavy, shift, next_row, rows):
-    """Write one block of rows to their parts, keys mixed, in row order.
+    """Write one block of rows, with mixed keys, to their parts in row order; see `find_parts`.
 
-    `keys` are (true, pred); `next_row` (n_parts,) is this block's next row in each part;
-    `payload` and `n_each` are None, or written to the fields `x` and `n`. The parts are those of `find_parts`.
+    `keys` are (true, pred); `next_row` (n_parts,) is this block's next row in each part. `payload` and `n_each`,
+    unless None, are written to the fields `x` and `n`.
     """
     true, pred = keys
     trues, preds, parts = np.empty(RUN, np.int64), np.empty(RUN, np.int64), np.empty(RUN, np.int64)
@@ -295,7 +300,7 @@ def scatter_pairs(keys, payload, n_each, start, stop, mixed, skip, bits, heavy, 
 
 @kernel
 def place_rows(true, pred, skip, bits, heavy, shift, next_row, places):
-    """Write for each row of a block its destination in `scatter_pairs`; the keys are not mixed yet."""
+    """Write the destination in `scatter_pairs` of each row of a block, whose keys are not mixed."""
     trues, preds, parts = np.empty(RUN, np.int64), np.empty(RUN, np.int64), np.empty(RUN, np.int64)
     for begin in range(0, true.size, RUN):
         n = min(RUN, true.size - begin)
@@ -308,7 +313,7 @@ def place_rows(true, pred, skip, bits, heavy, shift, next_row, places):
 
 
 def scatter_items_by_numpy(keys, start, stop, bits, next_row, mixed, rows, places, values, out):
-    """Do the same as `scatter_items`."""
+    """Write one block of item keys to their parts with NumPy; see `scatter_items`."""
     hs = mix.py_func(keys[start:stop])
     to = places_of(bits_of.py_func(hs, 0, bits), next_row)
     mixed[to] = hs
@@ -322,10 +327,10 @@ def scatter_items_by_numpy(keys, start, stop, bits, next_row, mixed, rows, place
 
 @kernel(by_numpy=scatter_items_by_numpy)
 def scatter_items(keys, start, stop, bits, next_row, mixed, rows, places, values, out):
-    """Write the mixed keys of one block to their parts, in row order, and the other outputs that are given.
+    """Mix the item keys of one block, and write them to their parts in row order.
 
-    `next_row` (n_parts,) is this block's next row in each part. `rows` takes the row at each
-    place, `places` the place of each row, and `out` their `values`; each of these may be None.
+    `next_row` (n_parts,) is this block's next row in each part. Further outputs, each of which may be None: `rows`,
+    the row at each place; `places`, the place of each row; `out`, the rows' `values` at each place.
     """
     for i in range(start, stop):
         h = mix(keys[at(i)])
@@ -343,10 +348,10 @@ def scatter_items(keys, start, stop, bits, next_row, mixed, rows, places, values
 
 @kernel
 def order_by_range(cells, first, width, bounds, order):
-    """Order cells by ranges of `width` true codes from `first` on; those of smaller codes come before all ranges.
+    """Sort cells stably by ranges of `width` true codes from `first` on; smaller codes come before all ranges.
 
-    Cells of a range stay in order. Output: `order` (n_cells,), and `bounds` (n_ranges + 2,), the beginning of those
-    before the ranges and of each range, and the end.
+    Output: `order` (n_cells,), and `bounds` (n_ranges + 2,): the beginnings of the cells before the ranges and of
+    each range, and the end.
     """
     bounds[:] = 0
     for i in range(cells.size):

@@ -1,11 +1,11 @@
-"""Pre-aggregation: rows of the same two clusters become one row with a count, where few pairs hold most rows.
+"""Pre-aggregation: rows with the same two keys become one row with a count, where few pairs of keys hold most rows.
 
-A table of pairs is a box, with a slot for each pair of keys in two ranges; a grid, with one for each pair of a few
-known keys; or it has one possible slot per pair, for pairs known to be frequent. Other rows
-are unchanged.
+A table of pairs takes one of three forms: a box, with a slot for each pair of keys in two ranges; a grid, with a slot
+for each pair of a few known keys; or a hash table of pairs known to be frequent, with one possible slot per pair.
+Rows without a slot are unchanged.
 
-Most slots of a large table have few rows: only a byte that counts them, and the sum of their weights, stay in
-the cache. Whenever `WEIGHTS_AT_ONCE` rows have been collected, they are added to a record of the slot.
+Most slots of a large table get few rows: only a byte that counts them, and the sum of their weights, are kept in the
+cache. Whenever a slot has collected `WEIGHTS_AT_ONCE` rows, they are added to its record.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from fastbcubed.kernels.hashing import fold, slot_of
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import WEIGHTS_AT_ONCE, add_exactly, fetch
 
-#: Rows whose slots are found before they are counted.
+#: Number of rows whose slots are found before the rows are counted.
 ROWS_AT_A_TIME = 4096
-#: Sums of more slots do not stay in a core's cache: each is prefetched this many rows ahead.
+#: Number of rows by which slots are prefetched; the sums of a large table do not stay in a core's cache.
 CACHED_SLOTS = 1 << 16
 ROWS_AHEAD = 64
 
 
 @inlined(words=True)
 def home_of_pair(true, pred, mask):
-    """Return the only possible slot of a pair of keys."""
+    """Return the only slot where a pair of keys may be."""
     h = np.uint64(true) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(pred) * np.uint64(0xC2B2AE3D27D4EB4F)
     h = (h ^ (h >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
     return np.int64(h >> np.uint64(33)) & mask
@@ -36,8 +36,8 @@ def home_of_pair(true, pred, mask):
 def count_pairs(true, pred, slots, first, seen):
     """Count the occurrences of each pair of keys; return the number of distinct pairs.
 
-    Outputs, by pair: its `first` row, and its count in `seen`. Shapes: (n,) each, and for the empty `slots` a power
-    of two that is larger.
+    Outputs, by pair: its `first` row, and its count in `seen`. Shapes: (n,) each; the empty `slots` have a power of
+    two larger than n.
     """
     pairs, mask = 0, slots.size - 1
     for i in range(true.size):
@@ -56,7 +56,7 @@ def count_pairs(true, pred, slots, first, seen):
 
 @kernel
 def enter_pairs(true, pred, pairs):
-    """Enter pairs of keys, the most important first; pairs whose slot is taken are skipped.
+    """Enter pairs of keys, the most frequent first; a pair whose slot is taken is skipped.
 
     Free slots contain the first pair, which is never looked up there.
     """
@@ -83,12 +83,12 @@ def hash_keys(keys, seeds):
 
 @kernel
 def condense_rows(rows, weights, start, stop, box, grid, pairs, table, out, places):
-    """Add a few rows to the slots of their pairs; write the others to `out`, and return their number.
+    """Add the rows start..stop to the slots of their pairs; write rows without a slot to `out`; return their number.
 
-    `rows` are (true, pred), `out` is (true, pred, x); `box` is (low_true, n_true, low_pred, n_pred), `grid` the
-    known keys of either side, or None, and `pairs` None where these are used. `table` is (few, x, many) by slot,
-    the last of which takes all rows without a slot: see `n_of_slot` and `weight_of_slot`. `weights` may be None.
-    `places`, unless empty, gets -1 - slot, or the place in `out`, of each row.
+    `rows` are (true, pred), `out` is (true, pred, x). One of three forms is used: `box`, (low_true, n_true, low_pred,
+    n_pred); `grid`, the known keys of either side, if not None; `pairs`, if not None. `table` is (few, x, many) by
+    slot, whose last slot receives all rows without a slot: see `n_of_slot` and `weight_of_slot`. `weights` may be
+    None. `places`, unless empty, receives -1 - slot or the place in `out` of each row.
     """
     few, x, many = table
     slots = np.full(ROWS_AT_A_TIME + ROWS_AHEAD, few.size - 1, np.int32)
@@ -110,7 +110,7 @@ def condense_rows(rows, weights, start, stop, box, grid, pairs, table, out, plac
 
 @kernel(words=True)
 def find_in_box(rows, first, n, box, other, slots):
-    """Find the slots of a few rows, `other` for one outside the box; return the number inside."""
+    """Find the slots of n rows, `other` for a row outside the box; return the number inside."""
     trues, preds = rows
     low_true, n_true, low_pred, n_pred = box
     known = 0
@@ -124,7 +124,7 @@ def find_in_box(rows, first, n, box, other, slots):
 
 @kernel
 def find_in_grid(rows, first, n, grid, other, slots):
-    """Find the slots of a few rows, `other` for one with an unknown key; return the number with known keys."""
+    """Find the slots of n rows, `other` for a row with an unknown key; return the number of rows with known keys."""
     trues, preds = rows
     (true_slots, true_pilots, true_seeds, true_keys), (pred_slots, pred_pilots, pred_seeds, _) = grid
     a, b, c, d, n_true = true_seeds[0], true_seeds[1], pred_seeds[0], pred_seeds[1], true_keys.size
@@ -141,9 +141,9 @@ def find_in_grid(rows, first, n, grid, other, slots):
 
 @kernel
 def find_pairs(rows, first, n, pairs, other, slots):
-    """Find the slots of a few rows, `other` for one whose pair has none; return the number with a slot.
+    """Find the slots of n rows, `other` for a row whose pair has none; return the number of rows with a slot.
 
-    The possible slots of all rows are computed before the first lookup, so that the CPU overlaps these.
+    All possible slots are computed before the first lookup, so that the CPU overlaps the lookups.
     """
     trues, preds = rows
     for j in range(n):
@@ -159,9 +159,9 @@ def find_pairs(rows, first, n, pairs, other, slots):
 
 @kernel
 def write_others(rows, weights, first, n, other, slots, others, left, out, places):
-    """Write the rows without a slot to `out`, after the `left` that are there.
+    """Append the rows without a slot to `out`, which has `left` rows already.
 
-    They are listed first, in `others`, without an unpredictable branch.
+    They are first listed in `others`, without an unpredictable branch.
     """
     trues, preds = rows
     out_true, out_pred, out_x = out
@@ -182,7 +182,7 @@ def write_others(rows, weights, first, n, other, slots, others, left, out, place
 
 @kernel
 def count_rows(weights, first, n, slots, few, x, many):
-    """Add a few rows to their slots; the slots of `ROWS_AHEAD` more rows are read."""
+    """Add n rows to their slots, prefetching the slots ROWS_AHEAD rows ahead."""
     uncached = few.size > CACHED_SLOTS
     for j in range(n):
         if weights is not None:
@@ -213,16 +213,16 @@ def settle_slot(weights, s, is_first, x, many):
 
 @kernel
 def n_of_slot(few, many, t, s):
-    """Return the number of rows of a slot of a table, `few` if it has no record."""
+    """Return the number of rows in slot `s` of table `t`; `few` counts them if they are too few for a record."""
     return np.int64(few) if few < WEIGHTS_AT_ONCE else many[at(t), at(s)].n + few - WEIGHTS_AT_ONCE
 
 
 @kernel(words=True)
 def write_pairs(box, grid, pairs, weights, tables, first, last, out):
-    """Write the pairs of the nonempty slots of a range to `out`, summed over all tables; return their number.
+    """Write the pairs of the nonempty slots first..last to `out`, summed over all tables; return their number.
 
-    Afterwards the place of each pair is in `n` of its slot in the first table. `tables` are those of
-    `condense_rows`. Shapes: of their arrays (n_tables, n_slots).
+    Afterwards, `n` of a pair's slot in the first table is the place of the pair. `tables` are those of
+    `condense_rows`, with arrays of shape (n_tables, n_slots).
     """
     low_true, n_true, low_pred, _ = box
     few, x, many = tables
@@ -252,7 +252,7 @@ def write_pairs(box, grid, pairs, weights, tables, first, last, out):
 
 @kernel
 def weight_of_slot(few, x, many, s):
-    """Return the weight of a slot in all tables: `x`, and `mass + rest` of its record if it has one."""
+    """Return the weight in slot `s` of all tables: `x`, plus `mass + rest` of its record if it has one."""
     total, error = 0.0, 0.0
     for t in range(few.shape[0]):
         total, error = add_exactly(total, error, x[t, s])
@@ -264,7 +264,7 @@ def weight_of_slot(few, x, many, s):
 
 @kernel
 def settle_places(places, start, stop, many, shift):
-    """Replace each slot code by the place of its pair, and shift all other places by `shift`."""
+    """Replace each slot code by the place of its pair, and add `shift` to all other places."""
     for i in range(start, stop):
         place = places[at(i)]
         places[at(i)] = many[at(-1 - place)].n if place < 0 else place + shift
@@ -272,7 +272,7 @@ def settle_places(places, start, stop, many, shift):
 
 @kernel
 def weigh_pairs(weights, places, there):
-    """Return the sum of the products of weights over all pairs of rows at one place that is `there`.
+    """Return the sum of weight products over all pairs of rows at the same place, for places marked in `there`.
 
     Shapes: `weights`, `places` (n_rows,); `there` (n_places,).
     """

@@ -1,18 +1,21 @@
-"""Sums by slice and unit, of rows that are in the order of their units: all slices of some columns in one pass."""
+"""Sums by slice and unit over rows sorted by unit: all slices of some columns in one pass.
+
+A unit is a group of rows that is independent of the others, e.g. the rows of a connected component.
+"""
 
 from __future__ import annotations
 
 from fastbcubed.kernels.jit import at, kernel
 
-#: The sums of a slice: rows, weight, units, the sum of what units add to it, of the squares of that, and of its
-#: products with what units add in all; then what the last unit adds so far, and its number.
+#: The figures of a slice: number of rows, weight, number of units; sums over units of the unit's value in the slice, of
+#: its square, and of its product with the unit's value in all slices; value so far and number of the last unit seen.
 N, WEIGHT, UNITS, MOVED, SQUARES, PRODUCTS, OPEN, LAST = range(8)
 WIDTH = 8
 
 
 @kernel
 def place_rows(unit, next_row, order):
-    """Write the rows in the order of their units; `next_row` is the next place of each.
+    """Sort rows stably by unit; `next_row` is the next place of each unit.
 
     Shapes: (n,), (n_units,), (n,).
     """
@@ -25,9 +28,9 @@ def place_rows(unit, next_row, order):
 
 @kernel
 def bin_values(values, edges, codes, lows, highs):
-    """Write the bin of each value, which begins at an edge, and the least and the largest value of each bin.
+    """Write the bin of each value, and the least and the largest value of each bin; a bin begins at an edge.
 
-    NaN has a bin behind the last. Shapes: (n,), (n_edges,), (n,), (n_edges + 1,), (n_edges + 1,).
+    NaN gets an additional last bin. Shapes: (n,), (n_edges,), (n,), (n_edges + 1,), (n_edges + 1,).
     """
     for i in range(values.size):
         x = values[i]
@@ -48,15 +51,16 @@ def bin_values(values, edges, codes, lows, highs):
 
 @kernel
 def add_slices(base, last, stride, unit, values, weight, of_unit, sums):
-    """Add up values by slice, which is a number for the codes of some columns, and by unit.
+    """Sum values by slice, where a slice is a combination of one code per column, and over the squares of units' sums.
 
-    Idea: rows of a unit stand together, so that a slice has one open sum s, that of the last unit seen in it. A value v
-    of that unit adds (s + v)² - s² = v (v + 2 s) to the squares, so that nothing has to be closed, and no branch taken.
-    Units of a slice are never in memory together, however many they are; sorting rows by slice and unit would take as
-    long as everything else. The eight sums of a slice are one line of the cache. The number of a slice is `base`, for
-    the codes of all columns but the last, plus `stride` times that of the last. `weight` is empty where all are 1, and
-    WEIGHT stays 0 then; LAST is initially -1. Shapes: (n,) int32, (n,) uint8, (), (n,), (n,), (n,), (n_units,),
-    (n_slices, WIDTH).
+    The number of a slice is `base`, from the codes of all columns but the last, plus `stride` times the code of the
+    last. `weight` is empty where all weights are 1; WEIGHT then stays 0. LAST is initially -1. Shapes: (n,) int32,
+    (n,) uint8, (), (n,), (n,), (n,), (n_units,), (n_slices, WIDTH).
+
+    The rows of a unit are contiguous, so a slice has one open sum s, that of the last unit seen in it. A value v of
+    that unit adds (s + v)² - s² = v (v + 2 s) to the squares, without a branch or a step that closes the sum. This
+    needs no memory per unit and slice; sorting rows by slice and unit would double the time. The eight figures of a
+    slice fill one cache line.
     """
     # Whether a row continues the open sum is a factor of 0 or 1. Asked in a branch, it cost three times as long where
     # attributes are constant within units: how many rows a unit has cannot be predicted (10 to 25 ns a row, now 3).
@@ -78,7 +82,7 @@ def add_slices(base, last, stride, unit, values, weight, of_unit, sums):
 
 @kernel
 def add_by_unit(parts, unit, values, weight, sums):
-    """Add up weights, 1 where they are empty, and values by unit and part.
+    """Sum weights (1 if `weight` is empty) and values by unit and part.
 
     Shapes: (n,), (n,), (k, n), (n,), (n_units, n_parts, 1 + k).
     """
@@ -91,7 +95,7 @@ def add_by_unit(parts, unit, values, weight, sums):
 
 @kernel
 def find_spread(codes, unit, first, crosses):
-    """Mark codes that are in several units; `first`, the first unit of each code, is initially -1."""
+    """Mark codes that occur in several units; `first`, the first unit of each code, is initially -1."""
     for i in range(codes.size):
         code = codes[i]
         if first[code] < 0:

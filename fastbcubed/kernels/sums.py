@@ -1,4 +1,4 @@
-"""Sums without loss of digits, over blocks and by code."""
+"""Sums without loss of digits, by block and by code."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from fastbcubed.kernels.cells import bit_length
 from fastbcubed.kernels.jit import at, kernel
 from fastbcubed.kernels.partition import add_exactly, add_in_lanes, sum_lanes
 
-#: Weights in this range can be added, squared and divided without overflow or loss of digits.
+#: Range in which weights can be added, squared and divided without overflow or loss of digits.
 LEAST, MOST = 1e-120, 1e120
-#: Number of weights read once for their range and once for their sum: they stay in a core's L1 cache in between.
+#: Number of weights that are checked and then summed; they stay in a core's L1 cache in between.
 WEIGHTS_LOOKED_AT = 1024
 
 
 @kernel
 def check_weights(weights, start, stop, zero_allowed):
-    """Count the weights of one block that are out of range; return their number and the sum of all weights."""
+    """Return the number of weights of one block that are out of range, and the sum of all its weights."""
     bad, total = 0, 0.0
     for first in range(start, stop, WEIGHTS_LOOKED_AT):
         last = min(first + WEIGHTS_LOOKED_AT, stop)
@@ -27,7 +27,7 @@ def check_weights(weights, start, stop, zero_allowed):
 
 @kernel
 def count_out_of_range(weights, start, stop, zero_allowed):
-    """Count the weights that are out of range."""
+    """Return the number of weights that are out of range."""
     bad = 0
     for i in range(start, stop):
         w = weights[at(i)]
@@ -37,7 +37,7 @@ def count_out_of_range(weights, start, stop, zero_allowed):
 
 @kernel
 def add_up(weights, start, stop):
-    """Return the sum of some weights."""
+    """Return the sum of weights[start:stop]."""
     rest = stop - (stop - start) % 8
     a, b, c, d, e, f, g, h = add_in_lanes(weights, start, rest, (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
     for i in range(rest, stop):
@@ -49,8 +49,7 @@ def add_up(weights, start, stop):
 def add_by_code(codes, values, factors, cells, totals, errors):
     """Add `values * factors` to `totals + errors` by code; rows with a negative code are skipped.
 
-    Where `cells` is given, `factors` has one entry per cell and `cells` is the cell of each row, -1
-    for an unscored row.
+    If `cells` is given, it is the cell of each row, -1 for an unscored row, and `factors` has one entry per cell.
     """
     for i in range(codes.size):
         k = codes[i]
@@ -67,13 +66,13 @@ def add_by_code(codes, values, factors, cells, totals, errors):
 
 
 def count_by_code_by_numpy(codes, counts, out):
-    """Do the same as `count_by_code`."""
+    """Add `counts` to `out` by code with NumPy; see `count_by_code`."""
     np.add.at(out, codes[codes >= 0], counts[codes >= 0].astype(out.dtype))
 
 
 @kernel(by_numpy=count_by_code_by_numpy)
 def count_by_code(codes, counts, out):
-    """Add `counts` to `out` by code; negative codes are skipped."""
+    """Add `counts` to `out` by code, skipping negative codes."""
     for i in range(codes.size):
         if codes[i] >= 0:
             out[codes[i]] += counts[i]
@@ -81,7 +80,7 @@ def count_by_code(codes, counts, out):
 
 @kernel
 def count_sizes(sizes, counts):
-    """Count clusters by size up to the largest counter, and return the number of larger ones."""
+    """Count clusters by size, up to the largest size with a counter; return the number of larger clusters."""
     larger = 0
     for i in range(sizes.size):
         if sizes[i] < counts.size:
@@ -104,11 +103,11 @@ def find_run(keys, start, length):
 
 @kernel
 def add_by_power(n, weight, lost, more, outer, counts, sums):
-    """Add up clusters by the power of two that their size reaches, except those without items.
+    """Sum over clusters by the power of two that their size reaches; clusters without items are skipped.
 
-    Output: the number of clusters, and their items; their weight, weight per item, and weight times size if `outer`,
-    else weight squared; the sums of `lost` and `more`. Shapes: `n` to `more` (n_clusters,),
-    `counts` (2, 64), `sums` (5, 64).
+    `counts` receives the number of clusters and their items. `sums` receives their weight, their weight per item,
+    their weight times size if `outer` or else weight squared, and the sums of `lost` and `more`. Shapes: `n` to
+    `more` (n_clusters,), `counts` (2, 64), `sums` (5, 64).
     """
     for i in range(n.size):
         size, own = n[at(i)], weight[at(i)]

@@ -1,4 +1,4 @@
-"""Sums by unit, squared for standard errors, differences of runs by unit, and the bootstrap of units."""
+"""Sums over independent units, for standard errors, for differences between runs, and for the bootstrap."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastbcubed.kernels.partition import RUN, mix, sum_run
 
 @kernel
 def name_units(codes, units, shift, counts):
-    """Replace true clusters by their units, and count them by range of 2**shift units."""
+    """Replace true clusters by their units, and count the cells of each range of 2**shift units."""
     for i in range(codes.size):
         unit = units[at(codes[at(i)])]
         codes[at(i)] = unit
@@ -19,7 +19,7 @@ def name_units(codes, units, shift, counts):
 
 @kernel
 def scatter_units(cells, places, units, shift, next_cell, out):
-    """Copy the cells at these places to the range of their unit, which replaces their true cluster.
+    """Copy the cells at these places to the range of their unit; the unit replaces the true cluster.
 
     `next_cell` is the next place of each range.
     """
@@ -33,7 +33,7 @@ def scatter_units(cells, places, units, shift, next_cell, out):
 
 @kernel
 def add_shares(cells, first, total, shares):
-    """Write the shares in the total weight that units have, from their cells; `first` is the first unit."""
+    """Write each unit's share of the total weight, from its cells; `first` is the first unit."""
     for i in range(cells.size):
         shares[at(cells[at(i)].true - first)] += cells[at(i)].weight
     for i in range(shares.size):
@@ -42,7 +42,7 @@ def add_shares(cells, first, total, shares):
 
 @kernel
 def add_scores(units, shares, deviations, sums):
-    """Add share * deviation of cells to the sums of their unit.
+    """Add the share * deviation of each cell to the sums of its unit.
 
     Shapes: (n,), (n,), (n_scores, n), (n_units, n_scores).
     """
@@ -53,13 +53,13 @@ def add_scores(units, shares, deviations, sums):
 
 @kernel
 def square_units(shares, sums, moves, space, powers, counted):
-    """Add up second and fourth powers of contributions of units to scores of runs, minus those to the baseline.
+    """Sum second and fourth powers of each unit's contribution to the scores of runs, minus that to a baseline's.
 
-    `moves` are the position of the baseline, behind the runs where there is none, which has slopes of 0; and the
-    derivative of each score by each of the sums, (n_runs, n_scores, k), and by the share, (n_runs, n_scores). `space`
-    is for RUN units: (n_shares, RUN), (n_runs, k, RUN), (RUN,).
-    Outputs: `powers` (2, n_runs, n_scores); `counted` (3,), units with a share, squares of shares, the largest share.
-    Shapes: `shares` (n_shares, n), common to all runs or one each; `sums` (n_runs, n, k).
+    `moves` are: the index of the baseline, n_runs if there is none, whose derivatives are then 0; the derivative of
+    each score by each sum, (n_runs, n_scores, k); and by the share, (n_runs, n_scores). `space` is for RUN units:
+    (n_shares, RUN), (n_runs, k, RUN), (RUN,). Outputs: `powers` (2, n_runs, n_scores); `counted` (3,), the number of
+    units with a share, the sum of squared shares, the largest share. Shapes: `shares` (n_shares, n), either one for
+    all runs or one each; `sums` (n_runs, n, k).
     """
     baseline, of_scores, of_shares = moves
     own, columns, moved = space
@@ -92,7 +92,7 @@ def square_units(shares, sums, moves, space, powers, counted):
 
 @inlined
 def read_units(shares, sums, begin, n, own, columns):
-    """Read n units from `begin` on, column by column; the rest of the run is 0."""
+    """Copy n units from `begin` on to columns, and fill the rest of the columns with 0."""
     own[:, n:] = 0.0
     columns[:, :, n:] = 0.0
     for s in range(shares.shape[0]):
@@ -106,19 +106,19 @@ def read_units(shares, sums, begin, n, own, columns):
 
 @inlined
 def move_shares(before, after, moved):
-    """Write the difference of shares, each times its slope."""
+    """Write the difference between two runs' shares, each multiplied by its derivative."""
     for i in range(RUN):
         moved[i] = after[0] * after[1][i] - before[0] * before[1][i]
 
 
 @inlined
 def move_sums(before, after, moved):
-    """Add the difference of sums, each times its slope."""
+    """Add the difference between two runs' sums, each multiplied by its derivative."""
     for i in range(RUN):
         moved[i] += after[0] * after[1][i] - before[0] * before[1][i]
 
 
-#: Probabilities that a Poisson variable of mean 1 is at most 0, 1, …, in units of 2**-63.
+#: Probabilities, in units of 2**-63, that a Poisson variable of mean 1 is at most 0, 1, …
 STEPS = 19
 CHANCES = np.empty(STEPS, np.int64)
 _chance, _sum = np.exp(-1.0), 0.0
@@ -130,7 +130,7 @@ for _k in range(STEPS):
 
 @kernel
 def draw(seed, replicate, unit):
-    """Return the number of draws of a unit in a replicate: Poisson with mean 1, from a hash of the three alone."""
+    """Return how often a replicate draws a unit: Poisson with mean 1, from a hash of seed, replicate and unit."""
     number = mix(mix(seed ^ mix(replicate)) ^ unit) & 0x7FFFFFFFFFFFFFFF
     drawn = 0
     while drawn < STEPS and number >= CHANCES[drawn]:
@@ -138,15 +138,15 @@ def draw(seed, replicate, unit):
     return drawn
 
 
-#: Number of units summed for all replicates before the next ones are read: they stay in a core's cache.
+#: Number of units summed for all replicates before the next are read; they stay in a core's cache.
 UNITS_AT_ONCE = 1 << 12
 
 
 @kernel
 def resample(seed, first, last, units, values, totals):
-    """Add up the values of the units drawn by replicates, each times its number of draws.
+    """Sum the values of the units that each replicate draws, each multiplied by its number of draws.
 
-    Shapes: (n_units,), (n_units, n_values), (last - first, n_values).
+    Replicates are first..last. Shapes: (n_units,), (n_units, n_values), (last - first, n_values).
     """
     for begin in range(0, units.size, UNITS_AT_ONCE):
         end = min(begin + UNITS_AT_ONCE, units.size)

@@ -1,6 +1,6 @@
-"""Scores as plain functions of two labelings, in the habits of scikit-learn.
+"""Scores as plain functions of two labelings, with the conventions of scikit-learn.
 
-What each says of itself, and its example, is declared where its formula stands, in the file of its family.
+The documentation and example of each score are declared next to its formula, in the file of its family.
 """
 
 import math
@@ -82,7 +82,7 @@ chance_bcubed_recall: Score = make.score("chance_bcubed_recall")
 adjusted_bcubed_precision: Score = make.score("adjusted_bcubed_precision")
 adjusted_bcubed_recall: Score = make.score("adjusted_bcubed_recall")
 
-# ELM, the items among the others
+# ELM (Elements Like Me), where an item is left out of its own clusters
 
 elm_precision: Score = make.score("elm_precision")
 elm_recall: Score = make.score("elm_recall")
@@ -217,7 +217,7 @@ onmi_lfk: ScoreOfCovers = make.score_of_covers("onmi_lfk")
 onmi_max: ScoreOfCovers = make.score_of_covers("onmi_max")
 onmi_mean: ScoreOfCovers = make.score_of_covers("onmi_mean")
 
-# What a change does, and whether the truth approves of it
+# The size of a change and, given a truth, its quality
 
 split_rate: ScoreOfDiff = make.score_of_diff("split_rate")
 merge_rate: ScoreOfDiff = make.score_of_diff("merge_rate")

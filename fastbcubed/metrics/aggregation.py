@@ -1,4 +1,4 @@
-"""From a score of each cell to means over all items and over groups of them."""
+"""Means of scores over all items and over groups of items, computed from the score of each cell."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from fastbcubed.metrics.metric import Metric, Sums
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Floats
 
-#: The name of the sum of weights among sums of scores.
+#: The key of the sum of weights in mappings of sums by score.
 WEIGHT = ""
 
 
 def apply_formula(metric: Metric, matrix: Confusion) -> Floats:
-    """Call the formula of a score, which gives one float per matrix and leaves the matrix as it is."""
+    """Return a formula's score of each confusion matrix, as float64; the formula cannot modify the matrices."""
     assert metric.formula is not None
     for part in matrix:
         if part is not None:
@@ -56,14 +56,14 @@ def apply_formula(metric: Metric, matrix: Confusion) -> Floats:
 
 
 class LeavingOut:
-    """Scores with a formula that gets the matrix of an item without the item; none of them takes true negatives."""
+    """Scores whose formula takes an item's confusion matrix without the item, and does not take true negatives."""
 
     def __init__(self, metrics: Sequence[Metric]) -> None:
         self._metrics = metrics
 
     @property
     def names(self) -> list[str]:
-        """Their names."""
+        """The names of the scores."""
         return [metric.name for metric in self._metrics]
 
     def of(self, items: WeighedItems) -> list[Floats]:
@@ -72,7 +72,7 @@ class LeavingOut:
         return [apply_formula(metric, matrix) for metric in self._metrics]
 
     def sums(self, items: WeighedItems, scores: Sequence[Floats]) -> dict[str, float]:
-        """Return the contributions of items to the sums of weights and of weight * score, by name."""
+        """Return the sum of the items' weights and the sums of weight * score, by name."""
         weighed = [np.ones(items.weight.size), *scores]
         return {
             name: add_products(items.weight, values)
@@ -81,7 +81,7 @@ class LeavingOut:
 
 
 def with_needs(metrics: Iterable[Metric], beta: float) -> list[Metric]:
-    """Return the scores together with those that they are combined from."""
+    """Return the scores and the scores that they are combined from, each once."""
     given = {metric.name: metric for metric in metrics}
     found: dict[str, Metric] = {}
     for metric in given.values():
@@ -94,9 +94,9 @@ def with_needs(metrics: Iterable[Metric], beta: float) -> list[Metric]:
 def finished(
     chosen: Iterable[Metric], means: Mapping[str, float], beta: float, sums: Sums
 ) -> dict[str, float]:
-    """Return scores over all items from the means of those that items have, and the sums over all cells.
+    """Return scores over all items, from means over items and from the sums over all cells.
 
-    `means` come from `item_means`, of the scores and all they need.
+    `means` are the result of `item_means` for these scores and all that they need.
     """
     result = {}
     for metric in chosen:
@@ -110,7 +110,7 @@ def finished(
 
 
 def _number(metric: Metric, score: Callable[[], Any]) -> float:
-    """Return a score over all items; raise MetricError if its function, which may be the user's own, gives none."""
+    """Return a score over all items as a float; raise MetricError if its function returns no number."""
     with calling(f"the score {metric.name}"):
         value = score()
         if isinstance(value, str):
@@ -119,7 +119,7 @@ def _number(metric: Metric, score: Callable[[], Any]) -> float:
 
 
 def item_means(sums: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return the means over items of the scores that were summed over one or more sets of cells."""
+    """Return the means over items of scores, given their sums over one or more sets of cells."""
     parts = [part for part in sums if part]
     if not parts:
         return {}
@@ -133,16 +133,16 @@ def item_means(sums: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def item_sums(
     contingency: Contingency, metrics: Iterable[Metric], pool: Pool, sums: Sums | None = None
 ) -> dict[str, float]:
-    """Return the weighted sum over items of every score that items have, and of their weight as `WEIGHT`.
+    """Return the sum of weight * score over items for every score that items have, and the sum of weights as `WEIGHT`.
 
-    Means that the `sums` over all cells give, where there are any, are not added up.
+    If `sums` over all cells are given, means that follow from them are not computed from items.
     """
     from fastbcubed.metrics import compiled
 
     lifted = [m for m in metrics if m.formula is not None]
     outer = contingency.weighting == "outer"
     direct = {m.name: m.of_sums(sums) for m in lifted if m.sums and sums is not None and not outer}
-    varying = contingency.weighted and not outer  # only then can items of one cell differ
+    varying = contingency.weighted and not outer  # otherwise all items of a cell have the same score
     by_row = [m for m in lifted if varying and m.name not in direct and _is_summed_by_row(contingency, m)]
     if by_row:
         direct |= item_means(weigh_rows(contingency, LeavingOut(by_row), pool).sums)
@@ -178,7 +178,7 @@ def item_sums(
 
 
 def compiled_formulas(metrics: Iterable[Metric]) -> dict[str, int]:
-    """Return where the formulas stand among those that are compiled, by the name of the score, of those that do."""
+    """Return the position of each score's compiled formula, by name, for the scores that have one."""
     from fastbcubed.metrics import compiled
 
     known = compiled.POSITIONS
@@ -189,7 +189,7 @@ def compiled_formulas(metrics: Iterable[Metric]) -> dict[str, int]:
 def _scores_of(
     contingency: Contingency, metrics: list[Metric], start: int, stop: int, tn: TrueNegatives | None
 ) -> list[Floats]:
-    """Return scores of a range of cells, computed block by block."""
+    """Return the scores of the cells start..stop, computed block by block."""
     found = [np.empty(stop - start) for _ in metrics]
     for a, b in blocks(stop - start, CELL_BLOCK) if metrics else ():
         block = block_scores(contingency, metrics, start + a, start + b, tn)
@@ -199,12 +199,12 @@ def _scores_of(
 
 
 def differs_within_cells(contingency: Contingency, metric: Metric) -> bool:
-    """Return whether items of one cell can differ in this score: whether each leaves out its own weight."""
+    """Return whether the items of a cell can differ in this score, because each leaves out its own weight."""
     return metric.leave_one_out and contingency.weighted and contingency.weighting == "pointwise"
 
 
 def _is_summed_by_row(contingency: Contingency, metric: Metric) -> bool:
-    """Return whether a mean over items is added up row by row, without a score for each row."""
+    """Return whether the mean over items is summed row by row, without storing a score for each row."""
     if not differs_within_cells(contingency, metric) or contingency.overlapping:
         return False
     at_hand = contingency.rows is not None and contingency.rows.others is None
@@ -213,7 +213,7 @@ def _is_summed_by_row(contingency: Contingency, metric: Metric) -> bool:
 
 
 def takes_items(contingency: Contingency, metric: Metric, beta: float) -> bool:
-    """Return whether this score, or one that it combines, needs the items in addition to the cells."""
+    """Return whether this score, or one that it is combined from, needs the weight of each item besides the cells."""
     known = contingency.known_scores
     needed = (each for each in with_needs([metric], beta) if each.name not in known)
     return any(differs_within_cells(contingency, each) for each in needed)
@@ -226,7 +226,7 @@ def _negatives(contingency: Contingency, metrics: Iterable[Metric]) -> TrueNegat
 def block_scores(
     contingency: Contingency, metrics: list[Metric], start: int, stop: int, tn: TrueNegatives | None
 ) -> list[Floats]:
-    """Return the scores of one block of cells, for scores that the items of a cell share."""
+    """Return the scores of one block of cells, for scores that all items of a cell share."""
     matrix = confusion(contingency, start, stop, tn=tn)
     others = matrix
     if any(m.leave_one_out for m in metrics):
@@ -272,7 +272,7 @@ def item_scores(contingency: Contingency, metric: Metric) -> Floats:
 
 
 def item_score(contingency: Contingency, metric: Metric, row: int) -> float:
-    """Return a score of one scored row, without working out the others where items of a cell share it."""
+    """Return the score of one scored row; only its cell is computed where all items of a cell share the score."""
     if differs_within_cells(contingency, metric):
         return float(item_scores(contingency, metric)[row])
     cell = int(_rows(contingency, metric).cell[row])
@@ -280,10 +280,10 @@ def item_score(contingency: Contingency, metric: Metric, row: int) -> float:
 
 
 def item_matrix(contingency: Contingency, metric: Metric) -> Confusion:
-    """Return the confusion matrix of each row without the item itself; the weights differ by item.
+    """Return the confusion matrix of each row without the row's own item.
 
-    The sum over its cell is kept with twice the digits of a float, so that taking the item out of
-    it leaves the others' weight exactly, however small.
+    The sum of weights of a cell is kept with twice the digits of a float, so that subtracting an item leaves the
+    weight of the others exactly, however small it is.
     """
     rows = _rows(contingency, metric)
     cell = np.maximum(rows.cell, 0)
@@ -329,12 +329,12 @@ def group_means(
     cells: NDArray[np.int64] | None = None,
     total: float | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Return items, weight and mean scores of groups of cells, or of rows.
+    """Return items, weight and mean scores of groups of cells or of rows.
 
-    `codes` has the group of each cell (or of each row with `by_row`, or of each of `cells`, where cells are in
-    several groups), negative for none. Scores that only a whole clustering has are left out. What comes back
-    are "n_items", "weight", the losses if the `total` weight is given that they are shares of, then the scores,
-    of shape (n_groups,); NaN for a group without items.
+    `codes` are the group of each cell, negative for none; or of each row if `by_row`; or, where cells are in several
+    groups, of each entry of `cells`. Scores that only a whole clustering has are left out. The result has the keys
+    "n_items" and "weight", the losses if the `total` weight that they are relative to is given, then the scores, each
+    of shape (n_groups,); scores are NaN for a group without items.
     """
     wanted = grouped(metrics)
     needed = summed(wanted, beta, losses=total is not None)
@@ -344,12 +344,12 @@ def group_means(
 
 
 def grouped(metrics: Iterable[Metric]) -> list[Metric]:
-    """Return the scores that groups of items have, too."""
+    """Return the scores that are also defined for groups of items."""
     return [m for m in metrics if not m.overall_only]
 
 
 def summed(metrics: Iterable[Metric], beta: float, *, losses: bool) -> list[Metric]:
-    """Return the scores of items that those of groups are made of, and their losses."""
+    """Return the scores of items that the scores of groups are computed from, including the losses if asked for."""
     found = {m.name: m for m in with_needs(metrics, beta) if m.formula is not None}
     return list((found | {m.name: m for m in LOSSES.values() if losses}).values())
 
@@ -363,10 +363,10 @@ def group_sums(
     by_row: bool = False,
     cells: NDArray[np.int64] | None = None,
 ) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-    """Return the sums behind the means of groups, with the digits they lack, of shape (n_groups,).
+    """Return the sums that the means of groups are computed from, each with its rounding error, of shape (n_groups,).
 
-    Parameters are those of `group_means`; the scores have a formula. By name: "n_items", `WEIGHT`, then
-    weight * score of each score, added up.
+    Parameters are those of `group_means`; all scores must have a formula. The keys are "n_items", `WEIGHT`, then the
+    name of each score for the sum of weight * score.
     """
     codes = np.ascontiguousarray(codes)
     if not by_row and cells is None:
@@ -398,12 +398,12 @@ def group_sums(
 def _sums_of_cells(
     contingency: Contingency, codes: NDArray[np.integer], n_groups: int, metrics: list[Metric]
 ) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-    """Return the sums of groups, of which each cell is in one at most; the commonest scores in one pass over cells."""
+    """Return the sums of groups where each cell is in at most one; compiled scores take one pass over the cells."""
     from fastbcubed.metrics import compiled
 
     common = compiled_formulas(metrics)
     counts, shape = np.zeros(n_groups, np.int64), (1 + len(common), n_groups)
-    totals, errors = np.zeros(shape), np.zeros(shape)  # apart: tables hold on to the former alone
+    totals, errors = np.zeros(shape), np.zeros(shape)  # two arrays: tables keep only the totals in memory
     cells = read_only(np.ascontiguousarray(contingency.cells))
     outer, formulas = contingency.weighting == "outer", np.array(list(common.values()), np.int64)
     compiled.add_by_group(cells, codes, outer, formulas, counts, totals, errors)
@@ -417,7 +417,7 @@ def _sums_of_cells(
 def means_of_groups(
     sums: Mapping[str, NDArray[Any]], metrics: Iterable[Metric], beta: float, total: float | None
 ) -> dict[str, NDArray[Any]]:
-    """Return the means of groups from the sums of `group_sums`, which are overwritten."""
+    """Return the means of groups from the sums of `group_sums`, overwriting the latter."""
     whole = sums[WEIGHT]
     losses = {} if total is None else losses_of(sums, total)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,8 +1,8 @@
-"""BCubed precision, recall and F, and the other pointwise scores: one formula each of an item's 2x2 confusion matrix.
+"""BCubed precision, recall and F, and the other pointwise scores: formulas of an item's 2x2 confusion matrix.
 
-Every formula takes `(tp, fp, fn, tn)`, float64 arrays of one shape or scalars, and works element
-by element. An item is in its own matrix, so tp > 0, and fp, fn and tn are exactly 0 where the set
-is empty. Where both sides agree (fp = fn = 0), similarities are exactly 1 and losses exactly 0.
+Every formula takes `(tp, fp, fn, tn)`, float64 arrays of one shape or scalars, and works element by element. An item
+is in its own matrix, so tp > 0; fp, fn and tn are exactly 0 where the set is empty. Where both sides agree (fp = fn =
+0), similarities are exactly 1 and losses exactly 0.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _item_f(tp: Floats, fp: Floats, fn: Floats, tn: Floats, *, alpha: float) -> 
 )
 def mean_fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """Mean over items of an item's own F; beta above 1 favours recall."""
-    return mean_f1(tp, fp, fn, tn)  # where nobody asks for another beta
+    return mean_f1(tp, fp, fn, tn)  # for beta = 1
 
 
 # Of tp, fp and fn
@@ -158,7 +158,7 @@ def jaccard_index(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the part of an item's two clusters that only one of them has."""
+    """Mean over items of the share of the union of an item's two clusters that only one of them contains."""
     wrong = fp + fn
     return wrong / (tp + wrong)
 
@@ -201,7 +201,7 @@ def under_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of all items that are correctly with or separate from it."""
+    """Mean over items of the share of all items that are correctly together with it or apart from it."""
     right = tp + tn
     return right / (right + (fp + fn))
 
@@ -293,7 +293,7 @@ def mcc(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     differ = np.not_equal(fp + fn, 0)
     tp, fp, fn, tn = _scaled(tp, fp, fn, tn)
     above = tp * tn - fp * fn
-    # In each root one of the two margins is large, so that small ones do not vanish in a product.
+    # Each root pairs a small margin with a large one, so that products of small margins do not underflow.
     below = np.sqrt((tp + fp) * (tn + fn)) * np.sqrt((tp + fn) * (tn + fp))
     scores: Floats = np.where(differ, 0.0, 1.0)
     np.divide(above, below, out=scores, where=differ & np.not_equal(below, 0))
@@ -321,9 +321,9 @@ def pointwise_ari(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 
 def _scaled(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> tuple[Floats, ...]:
-    """Return the matrix times the power of two that brings its total to between 1/2 and 1.
+    """Return the matrix multiplied by the power of two that brings its total between 1/2 and 1.
 
-    That is exact, and products of its parts do not overflow.
+    The scaling is exact, and keeps products of entries from overflowing.
     """
     exponent = np.frexp((tp + tn) + (fp + fn))[1]
     return tuple(np.ldexp(part, -exponent) for part in (tp, fp, fn, tn))
@@ -368,27 +368,27 @@ def element_centric(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def symmetric_difference(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the weight that only one of an item's two clusters has."""
+    """Mean over items of the weight contained in only one of an item's two clusters."""
     return fp + fn
 
 
-#: Scores that are 1 minus another one.
+#: Scores that are 1 minus another score, by name.
 COMPLEMENTS = {"over_merge_rate": "precision", "under_merge_rate": "recall"}
-#: Losses, as columns of tables, and the score that they add up to over all items.
+#: Columns of losses in tables, and the score over all items that each of them sums to.
 LOSSES = {
     "precision_loss": pointwise["over_merge_rate"],
     "recall_loss": pointwise["under_merge_rate"],
 }
-#: The loss that the clusters of a side are first blamed for.
+#: The loss by which the clusters of each side are ordered first.
 LOSS_OF_SIDE = {"true": "recall_loss", "pred": "precision_loss"}
 
 
 def losses_of(sums: Mapping[str, Floats], total: float) -> dict[str, Floats]:
-    """Return losses from sums of weight * score, by the name of the score, and the weight of all items."""
+    """Return losses from the sums of weight * score, by name of the score, and the total weight of all items."""
     return {name: sums[metric.name] / total for name, metric in LOSSES.items()}
 
 
 def distinct(names: Iterable[str], known: Collection[str] | None = None) -> list[str]:
-    """Return names of scores without those that are 1 minus another one of them, or of those that are known."""
+    """Return names of scores without those that are 1 minus another of them, or 1 minus one of `known`."""
     names = list(names)
     return [name for name in names if COMPLEMENTS.get(name) not in (names if known is None else known)]

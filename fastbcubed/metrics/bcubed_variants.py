@@ -1,9 +1,9 @@
-"""Variants of BCubed: means by cluster, for unbalanced data, beyond chance; and ELM, "Elements Like Me".
+"""Variants of BCubed: means by cluster, for unbalanced data, adjusted for chance; and ELM ("Elements Like Me").
 
 BCubed precision, recall and F themselves are in `bcubed.py`.
 
-The matrix that the formulas of ELM get leaves the item itself out of every set: tp, fp and fn are what
-the *other* members of its clusters count. So tp may be 0, and a rate of an empty set is 1.
+The formulas of ELM take a confusion matrix without the item itself: tp, fp and fn are the weights of the *other*
+members of its clusters. So tp may be 0, and a rate of an empty set is 1.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ beyond = partial(bcubed.of_sums, of=("losses by chance", "losses"))
 def beyond_chance(loss: float, expected: float, same: bool) -> float:
     """Return (score - expected score) / (1 - expected score), from the losses.
 
-    Where nothing can be lost, it is 1 for identical clusterings and 0 for others.
+    Where the expected loss is 0, it is 1 for identical clusterings and 0 for others.
     """
     return 1.0 - loss / expected if expected else float(same)
 
@@ -305,7 +305,7 @@ WITHOUT = "each without the item itself"
     """,
 )
 def elm_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of the others in its predicted cluster that belong with it."""
+    """Mean over items of the share of the other items in an item's predicted cluster that belong with it."""
     return rate(tp, tp + fp)
 
 
@@ -318,7 +318,7 @@ def elm_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def elm_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of the others in its true cluster that were found with it."""
+    """Mean over items of the share of the other items in an item's true cluster that were found with it."""
     return rate(tp, tp + fn)
 
 

@@ -1,8 +1,8 @@
-"""When not to use which score: a sentence or two for each score of the registry."""
+"""Advice on when not to use which score: a sentence or two for each score of the registry."""
 
 from __future__ import annotations
 
-#: Names of scores, and below them what these have in common.
+#: Names of scores, and the caution that they share.
 _TEXT = """
 precision
     Alone, it rewards caution: a prediction of singletons has precision 1. Read it with recall.
@@ -204,7 +204,7 @@ iq
 
 
 def _by_name() -> dict[str, str]:
-    """Return the caution of each name."""
+    """Return the caution of each score by its name."""
     found: dict[str, str] = {}
     names: list[str] = []
     for line in _TEXT.strip().splitlines():
@@ -216,5 +216,5 @@ def _by_name() -> dict[str, str]:
     return found
 
 
-#: By name of the score; an alias without one has that of the score that it stands for.
+#: Cautions by name of the score; an alias without its own has that of the score it stands for.
 CAUTIONS = _by_name()

@@ -1,4 +1,4 @@
-"""Scores of a change: its impact, and with a truth its quality."""
+"""Scores of a change from baseline to experiment: its impact and, given a truth, its quality."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ ABOUT: dict[str, Any] = {
     "high": 1.0,
     "best": "neither",
     "source": "van Staden and Grubb 2024",
-    "note": "For each item, stable, split and merged are the weights of the items that are with it in baseline and "
-    "experiment (including itself), only in the baseline, and only in the experiment.",
+    "note": "For each item, stable, split and merged are the total weights of the items that share its cluster in "
+    "baseline and experiment (including itself), only in the baseline, and only in the experiment.",
 }
 diff = Family("diff", **ABOUT)
 
@@ -106,7 +106,7 @@ def _worked(name: str, working: str, value: str) -> str:
     return EXAMPLE.format(name=name, working=working, value=value)
 
 
-# Rates and distances, cut in two
+# Rates and distances, divided into their good and their bad part
 @quality.mean_over_three(
     "w(S - I) / w(B)",
     example=_worked("good_split_rate", "(1/3 + 1/3 + 2/3) / 6 = 2/9", "0.222222222222"),
@@ -229,7 +229,7 @@ def bad_index(of: ItemSets) -> Floats:
     return of.bad_stable / _both(of)
 
 
-# How much nearer to the truth
+# Differences between experiment and baseline, each judged by the truth
 @quality.mean_over_three(
     "w(E and I) / w(E) - w(B and I) / w(B)",
     low=-1.0,
@@ -270,7 +270,7 @@ def delta_jaccard_distance(of: ItemSets) -> Floats:
 
 
 def slopes_of_iq(delta: Floats, good: Floats, bad: Floats, beta: float) -> tuple[Floats, ...]:
-    """Return the derivatives of iq by each of the means that it is made of."""
+    """Return the derivatives of iq by each of the means that it is computed from."""
     size = np.where(np.greater(good + bad, 0), good + bad, np.nan)
     by_size = delta / size / size
     return -1.0 / size, by_size, by_size
@@ -289,19 +289,19 @@ def slopes_of_iq(delta: Floats, good: Floats, bad: Floats, beta: float) -> tuple
     **GOOD,
 )
 def iq(delta: Floats | float, good: Floats | float, bad: Floats | float, beta: float) -> Floats | float:
-    """How much closer to the truth a change brings the items, relative to its own size: 1 if straight to it."""
+    """How much closer to the truth a change brings the items, relative to the change's size: 1 if straight to it."""
     size = np.asarray(good + bad, np.float64)
     found = np.full(size.shape, np.nan)
-    np.divide(np.subtract(0.0, delta), size, out=found, where=size > 0)  # not -0.0 for 0.0
+    np.divide(np.subtract(0.0, delta), size, out=found, where=size > 0)  # negation would give -0.0 for 0.0
     return np.clip(found, -1.0, 1.0)[()]
 
 
 def _gain(
     parts: tuple[Floats, Floats], wholes: tuple[Floats, Floats], gained: Floats, larger: Floats
 ) -> Floats:
-    """Return the share of a part after a change less that before, where part and whole grow by `gained` and `larger`.
+    """Return a share after a change minus the share before, where part and whole grow by `gained` and `larger`.
 
-    What stays is not subtracted from itself, so that a small change of a large cluster keeps its digits.
+    The unchanged weight is not subtracted from itself, so a small change of a large cluster keeps its digits.
     """
     before, after = (part / whole for part, whole in zip(parts, wholes, strict=True))
     other = np.where(wholes[0] >= wholes[1], after, before)
@@ -309,12 +309,12 @@ def _gain(
 
 
 def _both(of: ItemSets) -> Floats:
-    """Return the weight of an item's mates in baseline or experiment."""
+    """Return the weight of an item's mates in the baseline, the experiment or both."""
     return of.stable + of.split + of.merged
 
 
 def judged(joint: Joint, metrics: Iterable[Metric]) -> list[Metric]:
-    """Return scores of three clusterings as scores of the table of joint cells, which all that aggregates takes."""
+    """Return scores of baseline, experiment and truth as scores of the table of joint cells, for use in aggregation."""
     return [_of_table(joint, metric) for metric in metrics]
 
 

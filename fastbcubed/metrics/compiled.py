@@ -1,7 +1,7 @@
-"""The commonest scores, compiled: all of them in one pass over the cells.
+"""The most common scores, compiled: all of them in one pass over the cells.
 
-The formulas are those of `bcubed` and `change`, so this file alone of those with kernels stands outside `kernels`.
-It only spares the temporaries of NumPy: the sums are the same.
+The formulas are those of `bcubed` and `change`; to use them, this file contains kernels outside `kernels/`.
+Compilation only avoids NumPy's temporary arrays: the sums are the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fastbcubed.kernels.partition import PIECE, RUN, add_exactly, add_to_lanes, 
 from fastbcubed.kernels.units import add_shares, square_units
 from fastbcubed.metrics import bcubed, change
 
-#: The formulas, in the order in which `weigh_run` knows them.
+#: The compiled formulas, in the order of `weigh_run`.
 FORMULAS: tuple[Callable[..., Any], ...] = (
     bcubed.precision,
     bcubed.recall,
@@ -32,18 +32,18 @@ precision, recall, over_merge_rate, under_merge_rate, mean_f1 = map(kernel, FORM
 jaccard_index, jaccard_distance, split_jaccard_distance, merge_jaccard_distance = map(kernel, FORMULAS[5:])
 
 
-#: Where a formula stands among those that are compiled, by its identity: users' own need not be hashable.
+#: The position of each compiled formula by its `id`, because a user's own formula need not be hashable.
 POSITIONS = {id(formula): position for position, formula in enumerate(FORMULAS)}
 
 
 def weigh_run_by_numpy(formula, weight, tp, fp, fn, products):
-    """Do the same as `weigh_run`."""
+    """Write weight * score of some cells with NumPy; see `weigh_run`."""
     products[:] = weight * FORMULAS[formula](tp, fp, fn, 0.0)
 
 
 @kernel(by_numpy=weigh_run_by_numpy)
 def weigh_run(formula, weight, tp, fp, fn, products):
-    """Compute weight * score of some cells, by the formula at this position. Shapes: (n,) each."""
+    """Write weight * score of some cells, by the formula at a position of FORMULAS. Shapes: (n,) each."""
     n = products.size
     if formula == 0:
         for i in range(n):
@@ -75,7 +75,7 @@ def weigh_run(formula, weight, tp, fp, fn, products):
 
 
 def sum_scores_by_numpy(cells, start, stop, outer, formulas, sums):
-    """Do the same as `sum_scores`."""
+    """Sum weights and weight * score of runs of cells with NumPy; see `sum_scores`."""
     n = stop - start
     weight, tp, fp, fn = (np.full(len(sums) * RUN, each) for each in (0.0, 1.0, 0.0, 0.0))
     for values, name in ((weight, "weight"), (tp, "n" if outer else "weight"), (fp, "fp"), (fn, "fn")):
@@ -83,16 +83,15 @@ def sum_scores_by_numpy(cells, start, stop, outer, formulas, sums):
     for k in range(1 + formulas.size):
         products = weight * FORMULAS[formulas[k - 1]](tp, fp, fn, 0.0) if k else weight
         by_step = np.ascontiguousarray(products.reshape(-1, RUN // 8, 8).swapaxes(0, 1))
-        sums[:, k] = sum_lanes.py_func(
-            tuple(np.add.reduce(by_step).T)
-        )  # step by step, in each lane of each run
+        sums[:, k] = sum_lanes.py_func(tuple(np.add.reduce(by_step).T))  # adds in the order of `add_in_lanes`
 
 
 @kernel(by_numpy=sum_scores_by_numpy)
 def sum_scores(cells, start, stop, outer, formulas, sums):
     """Sum the weights, and weight * score by each formula, of runs of cells.
 
-    Shapes: `formulas` int64 (n,), by position; `sums` float64 (n_runs, 1 + n), one row per run of RUN cells.
+    Shapes: `formulas` int64 (n,), positions in FORMULAS; `sums` float64 (n_runs, 1 + n), one row per run of RUN
+    cells.
     """
     weight, tp, fp, fn = np.zeros(PIECE), np.ones(PIECE), np.zeros(PIECE), np.zeros(PIECE)
     products, lanes = np.empty(PIECE), np.empty((1 + formulas.size, 8))
@@ -112,10 +111,10 @@ def sum_scores(cells, start, stop, outer, formulas, sums):
 
 @kernel
 def add_by_group(cells, codes, outer, formulas, counts, totals, errors):
-    """Add up cells by group: their items, their weights, and weight * score by each formula, without loss of digits.
+    """Sum the items and weights of cells, and weight * score by each formula, by group, without loss of digits.
 
-    Codes of groups are negative for none. Shapes: `codes` (n_cells,), `formulas` int64 (n,), by position, `counts`
-    (n_groups,), `totals`, which lack `errors`, (1 + n, n_groups).
+    `codes` are the group of each cell, negative for none; the sums are `totals + errors`. Shapes: `codes` (n_cells,),
+    `formulas` int64 (n,), positions in FORMULAS, `counts` (n_groups,), `totals` and `errors` (1 + n, n_groups).
     """
     weight, tp, fp, fn = np.zeros(RUN), np.ones(RUN), np.zeros(RUN), np.zeros(RUN)
     products = np.empty(RUN)
@@ -133,7 +132,7 @@ def add_by_group(cells, codes, outer, formulas, counts, totals, errors):
 
 @kernel
 def add_run(codes, values, totals, errors):
-    """Add values into `totals + errors` by code, but for negative codes."""
+    """Add values to the sums `totals + errors` of their codes, skipping negative codes."""
     for i in range(codes.size):
         k = codes[i]
         if k >= 0:
@@ -142,7 +141,7 @@ def add_run(codes, values, totals, errors):
 
 @inlined
 def add_cell(counts, run, outcome, n, w, of_precision, of_recall):
-    """Add the items of a cell, their weight and losses to those of an outcome."""
+    """Add the items, weight and losses of a cell to the sums of an outcome."""
     counts[outcome] += n
     run[0, outcome] += w
     run[1, outcome] += of_precision
@@ -151,10 +150,11 @@ def add_cell(counts, run, outcome, n, w, of_precision, of_recall):
 
 @kernel
 def add_by_outcome(cells, pred, start, stop, outer, firsts, true_marks, pred_marks, counts, sums):
-    """Add up a range of cells by the outcome of their true cluster, and of their predicted one, if it has a mark.
+    """Sum the cells start..stop by the outcome of their true cluster, and by that of their predicted cluster.
 
-    Marks are those of `kernels.clusters.mark_clusters`. Outputs, by outcome, first those of true clusters: `counts`
-    (8,), items; `sums` (n_runs, 3, 8), weight and what is lost of precision and of recall in each run of RUN cells.
+    Marks are those of `kernels.clusters.mark_clusters`; clusters outside their range are skipped. Outputs by outcome,
+    true clusters first: `counts` (8,), items; `sums` (n_runs, 3, 8), weight, loss of precision and loss of recall in
+    each run of RUN cells.
     """
     for begin in range(start, stop, RUN):
         run = sums[at((begin - start) // RUN)]
@@ -163,7 +163,7 @@ def add_by_outcome(cells, pred, start, stop, outer, firsts, true_marks, pred_mar
             tp = np.float64(n) if outer else w
             of_precision = w * over_merge_rate(tp, fp, fn, 0.0)
             of_recall = w * under_merge_rate(tp, fp, fn, 0.0)
-            exact = fp == 0.0 and fn == 0.0  # which spares looking its marks up
+            exact = fp == 0.0 and fn == 0.0  # its marks need not be looked up
             k = cells[at(i)].true - firsts[0]
             if 0 <= k < true_marks.size:
                 outcome = 0 if exact else np.int64(true_marks[at(k)]) >> 1
@@ -176,7 +176,7 @@ def add_by_outcome(cells, pred, start, stop, outer, firsts, true_marks, pred_mar
 
 @kernel
 def add_losses(cells, pred, start, stop, outer, firsts, of_recall, of_precision):
-    """Add up the losses of a range of cells: recall by true cluster, precision by predicted cluster."""
+    """Sum the losses of the cells start..stop: of recall by true cluster, of precision by predicted cluster."""
     for i in range(start, stop):
         w, fp, fn = cells[i].weight, cells[i].fp, cells[i].fn
         tp = np.float64(cells[i].n) if outer else w
@@ -190,7 +190,7 @@ def add_losses(cells, pred, start, stop, outer, firsts, of_recall, of_precision)
 
 @kernel
 def origins(formulas):
-    """Return the scores of clusters that are found exactly, by the formulas at these positions. Shape (n_formulas,)."""
+    """Return the score of an exactly found cluster, by each formula. Shape: (n_formulas,)."""
     one, none, products, found = np.ones(RUN), np.zeros(RUN), np.empty(RUN), np.empty(formulas.size)
     for k in range(formulas.size):
         weigh_run(formulas[k], one, one, none, none, products)
@@ -200,12 +200,13 @@ def origins(formulas):
 
 @kernel
 def square_ranges(cells, bounds, ranges, n_units, runs, formulas, others, moves, space, powers, counted):
-    """Add up contributions of units to the scores of all runs, range by range, and powers of differences of runs.
+    """Sum what units contribute to the scores of all runs, and the powers of differences between runs, range by range.
 
-    Cells, whose `true` is their unit, stand by run and range of 2**shift units; `ranges` are the first one, the last
-    one and the shift. `runs` are the total weight of each, and whether counts make the matrices; `formulas` their
-    positions, origins and columns; `others` sums of other scores by run and unit, and their columns. `space` is room
-    for shares and sums of one range, and for `square_units`, which names the rest.
+    Cells, whose field `true` is their unit, are sorted by run and by range of 2**shift units. `ranges` are the first
+    range, the end, and the shift. `runs` are the total weight of each run, and whether matrices are of counts.
+    `formulas` are positions, origins and columns; `others`, the sums of other scores by run and unit, and their
+    columns. `space` is workspace for the shares and sums of one range, and for `square_units`, which documents the
+    other arguments.
     """
     shares, sums, rows = space
     for k in range(ranges[0], ranges[1]):
@@ -218,7 +219,7 @@ def square_ranges(cells, bounds, ranges, n_units, runs, formulas, others, moves,
 
 @kernel
 def add_units(cells, bounds, first, runs, formulas, others, shares, sums):
-    """Add up the cells of all runs in a range of units, the first of which is given."""
+    """Sum the cells of all runs over the units of one range, which starts at `first`."""
     shares[:] = 0.0
     sums[:] = 0.0
     for r in range(sums.shape[0]):
@@ -233,9 +234,9 @@ def add_units(cells, bounds, first, runs, formulas, others, shares, sums):
 
 @kernel
 def add_by_unit(cells, first, total, outer, formulas, origins, columns, sums):
-    """Add up share * (score - origin) of cells by their unit, but of those that are exact: it is 0.
+    """Add share * (score - origin) of each cell to its unit; exact cells, for which this is 0, are skipped.
 
-    Shapes: records (n,); formulas by position, origins, columns of `sums` (n_formulas,); (n_units, k).
+    Shapes: records (n,); positions, origins and columns of `sums` of the formulas (n_formulas,); `sums` (n_units, k).
     """
     weight, tp, fp, fn, unit = (
         np.zeros(RUN),
@@ -259,7 +260,7 @@ def add_by_unit(cells, first, total, outer, formulas, origins, columns, sums):
 
 @kernel
 def read_inexact(cells, i, outer, found):
-    """Read a run of cells whose two clusters differ; return how many there are, and which cell is next."""
+    """Copy up to RUN cells whose two clusters differ; return their number, and the next cell to read."""
     weight, tp, fp, fn, unit = found
     n = 0
     while n < RUN and i < cells.size:

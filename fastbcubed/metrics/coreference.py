@@ -1,8 +1,8 @@
-"""Coreference scores of key and response: entities whose mentions may differ on the two sides.
+"""Coreference scores of key and response: entities whose mentions may differ between the sides.
 
-Key and response are the true and the predicted clusters, with the items that only their side has:
-those that the policies "drop" and "outside" leave on their side alone. With "singleton" such an item
-is an entity of its own on the other side, too, and then on both sides.
+Key and response are the true and the predicted clusters, including the items that only one side has, if the policy is
+"drop" or "outside". With the policy "singleton", such an item is an entity of its own on the other side, so both
+sides have it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Precision, recall and F.
 Three = tuple[float, float, float]
 FIGURES = ("precision", "recall", "f1")
-#: What the definitions say of the side that a figure is about.
+#: Words and letters that definitions use for the side of a figure.
 WORDS = {
     "precision": {"side": "response", "other": "key", "x": "r", "X": "R"},
     "recall": {"side": "key", "other": "response", "x": "k", "X": "K"},
@@ -35,7 +35,7 @@ NOTE = (
 )
 
 coreference = Family("coreference", low=0.0, high=1.0, best="higher", unweighted_only=True, note=NOTE)
-#: The functions below by name.
+#: The functions below, by name.
 SCORES: dict[str, Callable[..., Three]] = {}
 
 
@@ -49,9 +49,9 @@ def three_scores(
     f1: str = "",
     paired: bool = False,
 ) -> Callable[[Callable[..., Three]], Callable[..., Three]]:
-    """Declare precision, recall and F of a function of sums over all cells, and of `zero_division`.
+    """Declare precision, recall and F of a function of sums over all cells and `zero_division`.
 
-    In the texts {side} and {other} are response and key for precision, {x} and {X} the letters of the side.
+    In the texts, {side} and {other} stand for response and key in precision; {x} and {X} are the letters of the side.
     """
 
     def declare(function: Callable[..., Three]) -> Callable[..., Three]:
@@ -80,7 +80,7 @@ def three_scores(
 
 
 def figure(position: int, function: Callable[..., Three], *sums: Any) -> float:
-    """Return precision, recall or F, at positions 0, 1 and 2."""
+    """Return precision, recall or F, for position 0, 1 or 2."""
     return function(*sums)[position]
 
 
@@ -90,7 +90,7 @@ def ratio(part: float | Fraction, whole: float | Fraction, zero_division: float)
 
 
 def with_f(precision: float, recall: float) -> Three:
-    """Return both and their harmonic mean."""
+    """Return precision, recall and their harmonic mean."""
     return precision, recall, float(f_measure(precision, recall))
 
 
@@ -127,7 +127,7 @@ def with_f(precision: float, recall: float) -> Three:
 def muc(
     key: Side, response: Side, mentions: int, parts: int, alone: int, zero_division: float = 0.0
 ) -> Three:
-    """Return the share of correct links among the fewest that connect the entities."""
+    """Return the share of correct links among the minimum number of links that connect the entities."""
     right = mentions - parts
     p, r = (ratio(right, side.mentions - side.entities, zero_division) for side in (response, key))
     return with_f(p, r)
@@ -171,7 +171,7 @@ def ceaf_m(
     every: float,
     zero_division: float = 0.0,
 ) -> Three:
-    """Return the share of mentions in common of the best one-to-one pairing of entities."""
+    """Return the share of mentions that entities of the best one-to-one pairing have in common."""
     return with_f(best / response.mentions, best / key.mentions)
 
 
@@ -216,7 +216,7 @@ def ceaf_e(
     every: float,
     zero_division: float = 0.0,
 ) -> Three:
-    """Return the similarity per entity of the best one-to-one pairing of entities."""
+    """Return the similarity of the best one-to-one pairing of entities, per entity."""
     return with_f(best / response.entities, best / key.entities)
 
 
@@ -254,7 +254,7 @@ def ceaf_e(
     },
 )
 def blanc(within: Links, between: Links, zero_division: float = 0.0) -> Three:
-    """Return the means over both kinds of links; over one alone if the key has no other."""
+    """Return the means over links within and between entities; over one kind only if the key lacks the other."""
     kinds = [
         with_f(ratio(kind.both, kind.response, zero_division), float(kind.both / kind.key))
         for kind in (within, between)
@@ -300,7 +300,7 @@ def blanc(within: Links, between: Links, zero_division: float = 0.0) -> Three:
 def lea(
     key: Side, response: Side, mentions: int, parts: int, alone: int, zero_division: float = 0.0
 ) -> Three:
-    """Return the mean over entities, weighted by size, of the share of their links that is right."""
+    """Return the mean over entities, weighted by size, of the share of their links that are correct."""
     return with_f(*((side.lea + alone) / side.mentions for side in (response, key)))
 
 
@@ -332,12 +332,12 @@ def lea(
 def coref_bcubed(
     key: Side, response: Side, mentions: int, parts: int, alone: int, zero_division: float = 0.0
 ) -> Three:
-    """Return the mean share of its entity that a mention shares with that of the other side."""
+    """Return the mean, over mentions, of the share of a mention's entity that is in its entity on the other side."""
     return with_f(*(side.bcubed / side.mentions for side in (response, key)))
 
 
 def conll(*found: Any, zero_division: float = 0.0) -> Three:
-    """Mean of the F1 scores of MUC, BCubed and entity-based CEAF, by which the CoNLL shared tasks rank systems."""
+    """Mean of the F1 scores of MUC, BCubed and entity-based CEAF, used to rank systems in the CoNLL shared tasks."""
     entities, pairing = found[:5], found[5:]
     each = (
         muc(*entities, zero_division),

@@ -1,4 +1,4 @@
-"""Counterparts of clusters on the other side: the best of each, the best pairing of all, majorities, entities."""
+"""Counterparts of clusters on the other side: best counterpart, best one-to-one pairing, majorities, entities."""
 
 from __future__ import annotations
 
@@ -18,35 +18,34 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Counts, Floats
 
-#: A cell that shares its cluster with others: weight of the cell, what counts as its items, and the rest of the
-#: cluster, Jaccard index; the best of a cluster so far.
+#: A cell that shares its cluster with others, or the best cell of a cluster so far: cluster, weight, size of the cell
+#: and of the rest of the cluster (items or weight), Jaccard index.
 SPLIT = np.dtype([("code", "i8"), ("weight", "f8"), ("own", "f8"), ("others", "f8"), ("jaccard", "f8")])
-#: Cells that are looked at by one call; clusters whose best cells are kept at once, as a power of two of at most 14;
-#: ranges of these that are added up by one call.
+#: Number of cells per call; number of clusters in a range, as a power of two of at most 14; number of ranges per call.
 CELLS_AT_ONCE, RANGE_BITS, RANGES_AT_ONCE = 1 << 16, 14, 8
 
 
 class Fit(NamedTuple):
-    """Sums over the clusters of one side, each with its best counterpart."""
+    """Sums over the clusters of one side, each compared with its best counterpart."""
 
-    clusters: float  # how many there are
-    exact: float  # how many are the same on the other side
+    clusters: float  # number of clusters
+    exact: float  # number of clusters that are identical on the other side
     weight: float
-    own: float  # weight in the largest cell of each
-    others: float  # weight beside it
+    own: float  # weight in the largest cell of each cluster
+    others: float  # weight outside it
     f1: float  # weight * best F
-    jaccard: float  # best Jaccard index, each cluster once
+    jaccard: float  # best Jaccard index, summed over clusters
 
 
 class Fits(NamedTuple):
-    """The same for both sides."""
+    """The sums of true and of predicted clusters."""
 
     true: Fit
     pred: Fit
 
 
 def counterparts(contingency: Contingency, pool: Pool) -> Fits:
-    """Find the best counterpart of every cluster."""
+    """Find the best counterpart of every cluster, and return the sums of both sides."""
     if isinstance(contingency, Cover):
         return fit_overlaps(contingency)
     outer, cells = contingency.weighting == "outer", contingency.cells
@@ -54,7 +53,7 @@ def counterparts(contingency: Contingency, pool: Pool) -> Fits:
     true, pred = (_Split(contingency, side, len(tasks)) for side in SIDES)
 
     def add_whole(block: int, start: int, stop: int) -> tuple[Floats, Floats]:
-        """Add up the clusters of one cell, and set the others aside; return the sums of both sides."""
+        """Sum the clusters of one cell, and set the other cells aside; return the sums of both sides."""
         shape = -(-(stop - start) // kernels.metrics.CELLS_PER_SUM), kernels.metrics.FIGURES
         sums = np.empty(shape), np.empty(shape)
         with pool.workspace("split cells", lambda: np.empty((2, CELLS_AT_ONCE + 1), np.int64)) as places:
@@ -74,19 +73,19 @@ def counterparts(contingency: Contingency, pool: Pool) -> Fits:
 
 
 class _Split:
-    """The cells that share their cluster of one side with others, by ranges of codes within each block of cells."""
+    """The cells that share their cluster of one side with others, sorted by range of codes within each block."""
 
     def __init__(self, contingency: Contingency, side: str, n_blocks: int) -> None:
         self._cells, self._of_true = contingency.cells, side == "true"
         self._codes = contingency.true if self._of_true else contingency.pred
         size = contingency.n_codes[side]
-        self._records = buffers.empty(contingency.n_cells, SPLIT)  # of which the beginning is touched
+        self._records = buffers.empty(contingency.n_cells, SPLIT)  # only its beginning is written
         self._firsts = np.zeros(n_blocks, np.int64)
         self._bounds = np.zeros((n_blocks, -(-size // (1 << RANGE_BITS)) + 1), np.int32)
         self._n, self._lock = 0, threading.Lock()
 
     def put(self, block: int, places: NDArray[np.int64], *, outer: bool) -> None:
-        """Take the cells of a block that stand at these places."""
+        """Store the cells of a block at these places, sorted by range of codes."""
         bounds = self._bounds[block]
         kernels.metrics.count_split(self._codes, places, RANGE_BITS, bounds)
         with self._lock:
@@ -98,7 +97,7 @@ class _Split:
         )
 
     def fit(self, whole: Sequence[Floats], pool: Pool, by_item: bool) -> Fit:
-        """Return the figures of all clusters, given those of clusters that are one cell."""
+        """Return the sums over all clusters, given the sums over one-cell clusters."""
 
         def add_best(first: int, last: int) -> Floats:
             sums = np.empty((last - first, kernels.metrics.FIGURES))
@@ -114,13 +113,13 @@ class _Split:
 
 
 def _no_cells() -> tuple[NDArray[np.int16], np.ndarray]:
-    """Return room for the numbers and the best cells of the clusters of a range of codes."""
+    """Return workspace for the numbers and best cells of the clusters of one range of codes."""
     n = 1 << RANGE_BITS
     return np.empty(n, np.int16), np.empty(n + 1, SPLIT)
 
 
 class FitOfClusters(NamedTuple):
-    """What `Fit` adds up, by cluster; 0 for one without scored items. Those that are exact are true clusters."""
+    """The terms of the sums in `Fit`, by cluster; 0 for a cluster without scored items. `exact` is by true cluster."""
 
     clusters: Floats
     exact: Floats
@@ -132,12 +131,12 @@ class FitOfClusters(NamedTuple):
 
 
 def fit_overlaps(cover: Cover) -> Fits:
-    """Find the best counterparts where clusters overlap."""
+    """Find the best counterpart of every cluster where clusters overlap, and return the sums of both sides."""
     return Fits(*(Fit(*(math.fsum(each) for each in own)) for own in best_overlaps(cover)))
 
 
 def best_overlaps(cover: Cover) -> tuple[FitOfClusters, FitOfClusters]:
-    """Find the best counterpart of each cluster where these overlap, from all pairs that share an item."""
+    """Find the best counterpart of every cluster where clusters overlap, among all pairs that share an item."""
     overlaps, (true, pred) = cover.sides.overlaps, cover.sides.sizes
     w, a, b = overlaps.sizes.weight, true.weight[overlaps.true], pred.weight[overlaps.pred]
     f, jaccard = 2.0 * w / (a + b), w / (a + b - w)
@@ -160,34 +159,34 @@ def best_overlaps(cover: Cover) -> tuple[FitOfClusters, FitOfClusters]:
     )
 
 
-#: Looks at a cell after which the search gives up: one or two minutes. Clusterings that resemble each
-#: other take a few looks at each cell; unrelated ones of more than 1e5 clusters may take too many.
+#: Number of cells visited after which the search gives up: one or two minutes. Similar clusterings take a few visits to
+#: each cell; unrelated ones with more than 1e5 clusters may take too many.
 LIMIT = 10_000_000_000
-#: Looks between two chances to hear Ctrl-C.
+#: Number of cells visited between two checks for Ctrl-C.
 PATIENCE = 100_000_000
 
 
-#: Cells whose gains are summed plainly.
+#: Number of cells whose gains are summed plainly.
 CELLS_OF_SUM = CELL_BLOCK * BLOCKS_AT_ONCE
 
 
 class Pairing(NamedTuple):
-    """The gain of the best pairing, and that of all cells together."""
+    """The total gain of the best pairing, and that of all cells."""
 
     best: float
     every: float
 
 
 class Paired(NamedTuple):
-    """The best pairing of clusters: what each cell is worth, and the pairs among cells that have rivals."""
+    """The best one-to-one pairing of clusters: the gain of each cell, and the pairs among cells that have rivals."""
 
     of_cells: Floats
-    rivals: NDArray[np.bool_]  #: cells whose clusters have other cells; the others are pairs
-    pred: Codes  #: the predicted cluster of each pair of these
-    gains: Floats  #: what that is worth
+    rivals: NDArray[np.bool_]  #: cells of positive gain whose clusters have other cells; the rest are pairs
+    pred: Codes  #: the predicted cluster of each pair among the rivals
+    gains: Floats  #: the gain of that pair
 
     def pairing(self) -> Pairing:
-        """Add up the gains."""
+        """Return the total gains of the pairs and of all cells."""
         sure = math.fsum(
             float(gains[~rivals].sum())
             for gains, rivals in (
@@ -198,10 +197,10 @@ class Paired(NamedTuple):
 
 
 def pair_clusters(contingency: Contingency, gain: Callable[[int, int], Floats], pool: Pool) -> Paired:
-    """Pair true and predicted clusters, each at most once, so that the sum of gains is the largest.
+    """Pair true and predicted clusters one to one so that the sum of gains is maximal.
 
-    `gain` returns what each of a range of cells is worth, 0 or more. Raise PairingError if the search takes
-    more than `LIMIT` looks at a cell.
+    `gain` takes a range of cells and returns the gain of each, 0 or more. Raises PairingError if the search visits
+    more than `LIMIT` cells.
     """
     of_cells = np.empty(contingency.n_cells)
     rivals = np.empty(contingency.n_cells, np.bool_)
@@ -220,10 +219,10 @@ def pair_clusters(contingency: Contingency, gain: Callable[[int, int], Floats], 
 def best_pairs(
     rows: Codes, columns: Codes, gains: Floats, n_rows: int, n_columns: int
 ) -> tuple[Codes, Floats]:
-    """Return the rows and the gains of the pairs, each row and column in at most one, whose sum is the largest.
+    """Return the rows and gains of the one-to-one pairs of rows and columns with the largest sum of gains.
 
-    Shapes: `rows`, `columns` and `gains` (n_cells,), codes of the two sides, none of them together twice, and
-    what pairing them is worth, more than 0 -> (n_pairs,) each. Raise PairingError after `LIMIT` looks at a cell.
+    `rows` and `columns` are codes of the two sides, each pair of codes at most once, and `gains` are positive. Shapes:
+    (n_cells,) each -> (n_pairs,) each. Raises PairingError after `LIMIT` visits to cells.
 
     >>> rows, columns = np.array([0, 0, 1]), np.array([0, 1, 0])
     >>> [each.tolist() for each in best_pairs(rows, columns, np.array([3.0, 2.0, 2.0]), 2, 2)]  # 2 + 2 beats 3
@@ -251,7 +250,7 @@ def best_pairs(
 
 
 def _unpaired(starts: Counts, gains: Floats, n_columns: int) -> tuple[Any, Any, Any]:
-    """Return prices, pairs and workspace of `pair_rows` before any row is paired; gains are row by row."""
+    """Return the prices, pairs and workspace that `pair_rows` starts with; gains are sorted by row."""
     n_rows = starts.size - 1
     prices = np.maximum.reduceat(gains, starts[:-1]), np.zeros(n_columns)
     pairs = np.full(n_rows, -1), np.full(n_columns, -1)
@@ -260,16 +259,16 @@ def _unpaired(starts: Counts, gains: Floats, n_columns: int) -> tuple[Any, Any, 
     return prices, pairs, (np.full(n_columns, np.inf), came_by, came_from, seen, *heap)
 
 
-#: Tied cells of clusters that hang together, up to which the first of equally heavy matchings is found, cell by cell;
-#: and up to which squares of ranks can be added exactly, which decide among more.
+#: Number of tied cells in a component up to which the first of equally heavy matchings is found; and number up to which
+#: the sum of squared ranks, which decides among more cells, is exact.
 TIED, SQUARED = 48, 100_000
 
 
 class Matched(NamedTuple):
-    """The cells of the heaviest matching, and components that were matched greedily instead."""
+    """The cells of the heaviest matching, and how many components and cells were matched greedily instead."""
 
     cells: NDArray[np.int64]
-    n_greedy: int  #: components in which the search took too long
+    n_greedy: int  #: number of components in which the search was given up
     cells_of_greedy: int
 
 
@@ -280,13 +279,13 @@ def match_first(
     order: Callable[[NDArray[np.int64]], NDArray[np.int64]],
     limit: int,
 ) -> Matched:
-    """Match rows and columns, each at most once, so that the sum of gains is the largest; ties go by an order.
+    """Match rows and columns one to one so that the sum of gains is maximal; break ties by an order of the cells.
 
-    Shapes: `rows`, `columns`, `gains` (n_cells,): codes, none of them together twice, and whole numbers above 0 of
-    which the sum is exact. `order` returns given cells in order of preference, the largest gain first, and is asked
-    about few. Of equally heavy matchings that one is taken which has the first cell in which they differ; where more
-    than `TIED` cells are tied with each other, one that has early ones. A component that takes more than `limit` looks
-    at a cell is matched greedily in that order.
+    `rows` and `columns` are codes, each pair of codes at most once; `gains` are positive integers whose sum is exact as
+    a float. Shapes: (n_cells,) each. `order` takes a few cells and returns them in order of preference, the largest
+    gain first. Of two equally heavy matchings, the one that contains the first cell in which they differ is returned;
+    if more than `TIED` cells are tied with each other, one that contains early cells. A component that takes more than
+    `limit` visits to cells is matched greedily in that order.
 
     >>> rows, columns = np.array([0, 0, 1]), np.array([0, 1, 0])
     >>> match_first(rows, columns, np.array([3.0, 2.0, 2.0]), lambda cells: cells, LIMIT).cells.tolist()
@@ -296,7 +295,7 @@ def match_first(
     """
     if not gains.size:
         return Matched(np.empty(0, np.int64), 0, 0)
-    # Most components are stars, a cluster that was split or merged: the best cell of each is its matching.
+    # Most components are stars, i.e. one cluster that was split or merged: the best cell of each is its matching.
     of_row, of_column = np.bincount(rows), np.bincount(columns)
     centre: NDArray[np.int64] = buffers.empty(rows.size, np.int64)
     kernels.components.find_centres(rows, columns, of_row, of_column, centre)
@@ -314,7 +313,7 @@ def first_of_each(
     order: Callable[[NDArray[np.int64]], NDArray[np.int64]],
     n_groups: int,
 ) -> NDArray[np.int64]:
-    """Return of given cells the heaviest of each group, ties by an order; groups and gains are by cell."""
+    """Return the cell of largest gain in each group of the given cells, ties by `order`."""
     best, times = np.zeros(n_groups), np.zeros(n_groups, np.int32)
     sure, tied = (buffers.empty(cells.size, np.int64) for _ in range(2))
     n_sure, n_tied = kernels.components.find_best(cells, groups, gains, best, times, sure, tied)
@@ -327,12 +326,16 @@ def first_of_each(
 def _match_tangles(
     rows: Codes, columns: Codes, gains: Floats, limit: int
 ) -> tuple[NDArray[np.int64], int, int]:
-    """Return the matched cells of those in order of preference, and how many components and cells are greedy."""
+    """Return the matched cells, and the numbers of components and cells matched greedily.
+
+    The cells are given in order of preference.
+    """
     if not gains.size:
         return np.empty(0, np.int64), 0, 0
     found = _search(rows, columns, gains, limit)
-    # The heaviest matchings are those in cells without slack that leave no cluster out which has a price. Ties are in
-    # components of such cells; there, one that covers these clusters is searched for anew, by ranks in place of gains.
+    # A matching is heaviest if its cells have no slack (gain = sum of prices) and it covers every cluster with a
+    # positive price. Ties occur in components of such cells; there, a matching that covers these clusters is searched
+    # for again, with ranks instead of gains.
     tight = np.flatnonzero((found.row_price[rows] + found.column_price[columns] == gains) & ~found.greedy)
     component, n = _components(rows[tight], columns[tight])
     loose = np.bincount(component[~found.chosen[tight]], minlength=n) > 0
@@ -357,7 +360,7 @@ def _match_tangles(
 
 
 class _Searched(NamedTuple):
-    """By cell, whether it is matched, and greedily; and the prices of rows and columns by code."""
+    """For each cell, whether it is matched, and whether greedily; and the prices of rows and columns by code."""
 
     chosen: NDArray[np.bool_]
     greedy: NDArray[np.bool_]
@@ -367,7 +370,7 @@ class _Searched(NamedTuple):
 
 
 def _components(rows: Codes, columns: Codes) -> tuple[NDArray[np.int64], int]:
-    """Return the component of each cell, and how many there are with codes without cells."""
+    """Return the component of each cell, and the number of components, including codes without cells."""
     if not rows.size:
         return np.empty(0, np.int64), 0
     base = int(rows.max()) + 1
@@ -377,9 +380,9 @@ def _components(rows: Codes, columns: Codes) -> tuple[NDArray[np.int64], int]:
 
 
 def _search(rows: Codes, columns: Codes, gains: Floats, limit: int) -> _Searched:
-    """Search for the heaviest matching of each component; cells are in order of preference."""
+    """Search for the heaviest matching of each component; cells are given in order of preference."""
     component, _ = _components(rows, columns)
-    order = np.argsort(component, kind="stable")  # so that the rows of a component follow each other
+    order = np.argsort(component, kind="stable")  # makes the rows of a component contiguous
     component = component[order]
     own, others = rows[order].astype(np.int64), columns[order].astype(np.int64)
     numbers = np.full(int(rows.max()) + 1, -1, np.int32), np.full(int(columns.max()) + 1, -1, np.int32)
@@ -414,7 +417,7 @@ def _search(rows: Codes, columns: Codes, gains: Floats, limit: int) -> _Searched
 
 
 def _greedily(rows: Codes, columns: Codes) -> NDArray[np.bool_]:
-    """Return which cells are matched if each is taken, in order, whose clusters are free."""
+    """Return whether each cell is matched when cells are taken in order if both of their clusters are free."""
     taken, others = set[int](), set[int]()
     chosen = np.zeros(rows.size, np.bool_)
     for k, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
@@ -426,7 +429,7 @@ def _greedily(rows: Codes, columns: Codes) -> NDArray[np.bool_]:
 
 
 def _too_tangled(rows: Codes, columns: Codes, n_rows: int, n_columns: int) -> str:
-    """Say how large the largest connected component is."""
+    """Return the message that states how large the largest connected component is."""
     component = np.arange(n_rows + n_columns)
     count = kernels.components.find_components(rows, columns + n_rows, component)
     cells = np.bincount(component[rows], minlength=count)
@@ -440,7 +443,7 @@ def _too_tangled(rows: Codes, columns: Codes, n_rows: int, n_columns: int) -> st
 
 
 def pairs_by_weight(contingency: Contingency, pool: Pool) -> Paired:
-    """Pair clusters one to one, so that the cells of the pairs weigh the most."""
+    """Pair clusters one to one so that the total weight of the paired cells is maximal."""
 
     def weights(start: int, stop: int) -> Floats:
         return np.ascontiguousarray(contingency.weight[start:stop])
@@ -450,22 +453,22 @@ def pairs_by_weight(contingency: Contingency, pool: Pool) -> Paired:
 
 # Majorities
 
-#: Parts of the cells that are handled by one task.
+#: Number of parts of the cells per task.
 PARTS_AT_ONCE = 16
 
 
 class Majorities(NamedTuple):
-    """How the predicted clusters agree with the classes that have most of their items."""
+    """Agreement of predicted clusters with their majority classes, the true clusters that have most of their items."""
 
-    kept: int  #: items in the largest cell of their cluster
-    matched: int  #: clusters in the largest matching of clusters with majority classes
+    kept: int  #: number of items in the largest cell of their predicted cluster
+    matched: int  #: number of clusters in a maximum matching of clusters with majority classes
 
 
 def majorities(contingency: Contingency, pool: Pool) -> Majorities:
-    """Return the sizes of the largest cells of the clusters, with counts.
+    """Return the items in largest cells, and the size of a maximum matching of clusters with majority classes.
 
-    A class in one cluster alone is kept by it if it may be, and one that is the only choice of some cluster
-    by one of these. A matching with as many clusters as possible is searched for among the rest.
+    Counts decide. A class that has a single cell is matched with its cluster if it is a majority there; a class that
+    is the only choice of some cluster, with one of these. A maximum matching is searched for among the rest.
     """
     cells, pred, parts = contingency.cells, contingency.pred, contingency.parts
 
@@ -493,9 +496,9 @@ def majorities(contingency: Contingency, pool: Pool) -> Majorities:
 
 # Entities of key and response
 class Side(NamedTuple):
-    """The sums of the key or of the response that scores need."""
+    """The sums over the key or the response that coreference scores need."""
 
-    sizes: Counts  # mentions of each entity, by code; empty if the other side has all of them
+    sizes: Counts  # number of mentions of each entity, by code; empty if the other side has all of them
     mentions: int
     entities: int
     bcubed: float  # sum of n n / size over cells
@@ -503,17 +506,17 @@ class Side(NamedTuple):
 
 
 class Entities(NamedTuple):
-    """Both sides and their overlaps."""
+    """The sums over key and response, and over their intersections."""
 
     key: Side
     response: Side
-    mentions: int  # on both sides
-    parts: int  # non-empty intersections of entities
-    alone: int  # mentions that are an entity of their own on both sides
+    mentions: int  # number of mentions on both sides
+    parts: int  # number of non-empty intersections of entities
+    alone: int  # number of mentions that are singletons on both sides
 
 
 def entities(contingency: Contingency, pool: Pool) -> Entities:
-    """Count entities and mentions, and add up the sums behind the scores."""
+    """Count entities and mentions, and compute the sums that coreference scores need."""
     true_sizes, pred_sizes = sizes_of_entities(contingency, "true"), sizes_of_entities(contingency, "pred")
     pred = contingency.pred if pred_sizes.size else pred_sizes
 
@@ -526,7 +529,7 @@ def entities(contingency: Contingency, pool: Pool) -> Entities:
     *figures, alone = (math.fsum(column) for column in sums.T.tolist())
     sides = []
     for sizes, (shares, bcubed, lea) in ((true_sizes, figures[:3]), (pred_sizes, figures[3:])):
-        mentions, count = contingency.n_items, round(shares)  # the shares of an entity add up to 1
+        mentions, count = contingency.n_items, round(shares)  # the shares of each entity sum to 1
         if sizes.size:
             mentions, count = int(sizes.sum()), int(np.count_nonzero(sizes))
         sides.append(Side(sizes, mentions, count, bcubed, lea))
@@ -534,7 +537,7 @@ def entities(contingency: Contingency, pool: Pool) -> Entities:
 
 
 def sizes_of_entities(contingency: Contingency, side: str) -> Counts:
-    """Return the mentions of each entity of a side, by code; nothing if the other side has all of them."""
+    """Return the number of mentions of each entity of a side, by code; empty if the other side has all of them."""
     only = contingency.only(side)
     if only is None:
         return np.empty(0, np.int64)
@@ -546,7 +549,7 @@ def _scored(contingency: Contingency, side: str) -> Counts:
 
 
 def pairs_of_mentions(contingency: Contingency, pool: Pool) -> Paired:
-    """Pair entities one to one, so that they share the most mentions."""
+    """Pair entities one to one so that the number of shared mentions is maximal."""
 
     def common(start: int, stop: int) -> Floats:
         return contingency.n[start:stop].astype(np.float64)
@@ -555,7 +558,7 @@ def pairs_of_mentions(contingency: Contingency, pool: Pool) -> Paired:
 
 
 def pairs_by_similarity(contingency: Contingency, pool: Pool) -> Paired:
-    """Pair entities one to one, so that the sum of their similarities 2 n / (k + r) is the largest."""
+    """Pair entities one to one so that the sum of their similarities 2 n / (k + r) is maximal."""
     found = contingency.once(entities, pool)
     key_sizes, response_sizes = found.key.sizes, found.response.sizes
 

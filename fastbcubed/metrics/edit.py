@@ -1,4 +1,4 @@
-"""Edit distances: how much work it takes to turn the predicted clusters into the true ones."""
+"""Edit distances: the number of steps that turn the predicted clusters into the true ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ of_moves = partial(edit.of_sums, of=("clusters", "majorities"))
 def pantel_lin_distance(
     n_items: int, n_cells: int, n_true: int, n_pred: int, kept: int, matched: int
 ) -> float:
-    """Smallest number of merges of two clusters and moves of one item that lead to the true clusters."""
+    """Smallest number of merges of two clusters and moves of one item that turn the prediction into the truth."""
     return (n_items - kept) + (n_pred - matched)
 
 
@@ -66,7 +66,7 @@ def pantel_lin(n_items: int, n_cells: int, n_true: int, n_pred: int, kept: int, 
     """,
 )
 def basic_merge_distance(n_items: int, n_cells: int, n_true: int, n_pred: int) -> float:
-    """Splits and merges of clusters that lead to the true ones, all splits first."""
+    """Number of splits and merges that turn the predicted clusters into the true ones, with all splits first."""
     return 2 * n_cells - n_true - n_pred
 
 

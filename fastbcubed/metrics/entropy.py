@@ -1,7 +1,7 @@
-"""Scores of entropies: of the clusters of each side, and of each side given the other.
+"""Scores based on entropies: of the clusters of each side, and of each side given the other.
 
-H(C), H(K), H(C|K) and H(K|C) are those of the true and the predicted cluster of a random item, in nats, as numbers or
-as arrays of several clusterings.
+H(C) and H(K) are the entropies of the true and of the predicted cluster of a random item, H(C|K) and H(K|C) those of
+one given the other; all in nats, as numbers or as arrays over several clusterings.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ NOTE = (
 )
 
 entropy = Family("entropy", low=0.0)
-#: What scores of all items have in common that are no means over items.
+#: Properties shared by scores over all items that are not means over items.
 WHOLE: dict[str, Any] = {"labelled_only": True, "weights_inside": True, "note": NOTE}
-#: And those that are relative to another amount.
+#: Properties shared by scores that are relative to another amount.
 SHARE: dict[str, Any] = {**WHOLE, "high": 1.0, "best": "higher"}
-#: What the losses of items have in common.
+#: Properties shared by the losses of items.
 LOSS: dict[str, Any] = {"high": inf, "best": "lower"}
 
 
-#: Declare a score of the entropies of both sides, and of each given the other.
+#: Decorator that declares a score of the four entropies.
 of_entropies = partial(entropy.of_sums, of="entropies")
 
 
-# Of an item
+# Scores of items
 def mean_cluster_entropy(
     true: Amount, pred: Amount, true_given_pred: Amount, pred_given_true: Amount
 ) -> Amount:
@@ -73,7 +73,7 @@ def mean_variation_of_information(
     """,
 )
 def cluster_entropy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Bits that a predicted cluster leaves open about the true cluster of an item, H(C|K)."""
+    """Uncertainty about an item's true cluster given its predicted cluster, H(C|K), in bits."""
     return np.log1p(fp / tp) * BITS
 
 
@@ -89,18 +89,18 @@ def cluster_entropy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def class_entropy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Bits that a true cluster leaves open about the predicted cluster of an item, H(K|C)."""
+    """Uncertainty about an item's predicted cluster given its true cluster, H(K|C), in bits."""
     return np.log1p(fn / tp) * BITS
 
 
-# What the sides have in common
+# Information shared by the sides
 def shared(true: float, pred: float, true_given_pred: float, pred_given_true: float) -> float:
-    """Return the mutual information in nats, from the side with less to lose."""
+    """Return the mutual information in nats, computed from the side that has less entropy to lose."""
     return max(0.0, true - true_given_pred if true <= pred else pred - pred_given_true)
 
 
 def norm(true: float, pred: float, pred_given_true: float, average: str) -> float:
-    """Return the entropy that bounds the mutual information: an average of both, or the joint one."""
+    """Return the entropy that bounds the mutual information: an average of both entropies, or the joint entropy."""
     found = {
         "arithmetic": (true + pred) / 2,
         "geometric": math.sqrt(true) * math.sqrt(pred),
@@ -182,13 +182,13 @@ def expected_mutual_info(expected: float, fixed: bool) -> float:
     },
 )
 def variation_of_information(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Bits that each clustering leaves open about the other, a metric."""
+    """Uncertainty about each clustering given the other, H(C|K) + H(K|C), in bits; a metric."""
     return (np.log1p(fp / tp) + np.log1p(fn / tp)) * BITS
 
 
 # Relative to the entropies of the sides
 def _explained(whole: Amount, left: Amount) -> Amount:
-    """Return the share of an entropy that the other side explains, all of it where there is none."""
+    """Return the share of an entropy that the other side explains; 1 if the entropy is 0."""
     return np.clip(1.0 - rate(left, np.broadcast_to(whole, np.shape(left)), empty=0.0), 0.0, 1.0)
 
 
@@ -225,7 +225,7 @@ def completeness(true: Amount, pred: Amount, true_given_pred: Amount, pred_given
 
 
 def v_of(homogeneity: Amount, completeness: Amount, beta: float) -> Amount:
-    """Return (1 + beta) h c / (beta h + c), which is h for beta = 0 and c for infinity, whatever the other."""
+    """Return (1 + beta) h c / (beta h + c): h for beta = 0 and c for beta = infinity, even if the other is 0."""
     if beta in (0.0, inf):
         return completeness if beta else homogeneity
     below = beta * homogeneity + completeness
@@ -357,7 +357,7 @@ of_code_lengths = partial(entropy.of_sums, of="code lengths")
     """,
 )
 def dom_q0(of_truth: float, of_prediction: float, n_items: int) -> float:
-    """Bits per item that encode the true clusters given the predicted ones."""
+    """Bits per item needed to encode the true clusters, given the predicted ones."""
     return of_prediction / n_items * BITS
 
 
@@ -374,6 +374,6 @@ def dom_q0(of_truth: float, of_prediction: float, n_items: int) -> float:
     """,
 )
 def dom_q2(of_truth: float, of_prediction: float, n_items: int) -> float:
-    """Bits per item of a perfect prediction, relative to those of this one."""
+    """Bits per item needed for a perfect prediction, relative to those needed for this prediction."""
     q0 = dom_q0(of_truth, of_prediction, n_items)
     return of_truth / n_items * BITS / q0 if q0 else 1.0

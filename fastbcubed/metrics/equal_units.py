@@ -1,4 +1,4 @@
-"""Units of one cell that are equal: one of them stands for all."""
+"""Merging of equal units that consist of one cell each, so that one of them stands for all."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from fastbcubed.types import Codes, Floats
 
 
 class EqualUnits(NamedTuple):
-    """The cells of a table without those of units that equal another unit, and how often each unit occurs."""
+    """The cells of a table with only one of each set of equal units, and how often each unit occurs."""
 
-    table: Contingency  #: recoded; numbers and weight of all items and clusters are those of the whole table
-    places: NDArray[np.int64]  #: of its cells in the whole table
+    table: Contingency  #: the kept cells, recoded; its totals are those of the whole table
+    places: NDArray[np.int64]  #: the positions of its cells in the whole table
     in_whole: dict[str, Codes]  #: the codes of its clusters in the whole table, by side
     units: Codes  #: the unit of each of its cells
-    times: Floats  #: how many equal units each stands for; shape (n_units,)
+    times: Floats  #: the number of equal units that each unit stands for; shape (n_units,)
 
 
 def merge_equal_units(table: Contingency, units: Codes, n_joined: int, pool: Pool) -> EqualUnits | None:
-    """Keep one of the exact clusters of each size, where they are units from `n_joined` on; None for weighted items.
+    """Keep one exact cluster of each size, among those that are units from `n_joined` on; None if items have weights.
 
-    Clusters that have items of one side only are kept. Shape of `units`: (n_cells,).
+    Clusters with items that only one side has are all kept. Shape of `units`: (n_cells,).
     """
     if table.weighted or table.overlapping:
         return None
@@ -36,7 +36,7 @@ def merge_equal_units(table: Contingency, units: Codes, n_joined: int, pool: Poo
             codes, size = table.codes(side)
             kept |= _mask(alone.codes, size)[codes]
     places, others = np.flatnonzero(kept), np.flatnonzero(~kept)
-    places = places[np.argsort(units[places])]  # sums by unit meet units in order
+    places = places[np.argsort(units[places])]  # sums by unit read units in order
     sizes = number(np.ascontiguousarray(table.n[others], np.int64), pool)
     order = np.argsort(table.n[others[sizes.firsts]])
     times = np.ones(n_joined + np.count_nonzero(units[places] >= n_joined) + order.size)
@@ -55,7 +55,7 @@ def _mask(codes: NDArray[np.integer], size: int) -> NDArray[np.bool_]:
 
 
 def _restrict(table: Contingency, places: NDArray[np.int64]) -> tuple[Contingency, dict[str, Codes]]:
-    """Return some cells with all items of one side, recoded, and the codes of their clusters in the whole table."""
+    """Return a table of some cells and all one-sided items, recoded, and its clusters' codes in the whole table."""
     cells, pred = table.records(places)
     of_cells: dict[str, Codes] = {"true": cells["true"], "pred": pred}
     in_whole, one_sided = dict[str, Codes](), {}

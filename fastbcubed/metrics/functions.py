@@ -1,4 +1,4 @@
-"""The public functions of labels: the steps they share, their signatures and their documentation."""
+"""The public score functions of labels: their common steps, signatures and documentation."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from fastbcubed.runtime.threads import Pool
 if TYPE_CHECKING:
     from fastbcubed.cells.three_way import Joint
 
-#: What each side may be where clusters may overlap.
+#: Accepted types of each side where clusters may overlap.
 Labels = ArrayLike | Mapping[Any, Any] | Clustering
 Result = TypeVar("Result", covariant=True)
 Average = Literal["arithmetic", "geometric", "min", "max", "joint"]
 
 
 class Score(Protocol):
-    """A function from two labelings, or a contingency in their place, to a score."""
+    """A function from two labelings, or from a contingency instead, to a score."""
 
     def __call__(
         self,
@@ -55,7 +55,7 @@ class Score(Protocol):
 
 
 class ScoreOfDiff(Protocol):
-    """A function from a baseline and an experiment, or a contingency in their place, to a score."""
+    """A function from a baseline and an experiment, or from a contingency instead, to a score."""
 
     def __call__(
         self,
@@ -83,7 +83,7 @@ class ScoreOfThree(Protocol):
 
 
 class ScoreOfBeta(Protocol[Result]):
-    """The same for scores that lean to recall as `beta` grows."""
+    """A function from two labelings, or from a contingency instead, to a score that favours recall as `beta` grows."""
 
     def __call__(
         self,
@@ -98,7 +98,7 @@ class ScoreOfBeta(Protocol[Result]):
 
 
 class ScoreOfCovers(Protocol):
-    """A function from two clusterings that may overlap, or a contingency in their place, to a score."""
+    """A function from two clusterings that may overlap, or from a contingency instead, to a score."""
 
     def __call__(
         self,
@@ -112,7 +112,7 @@ class ScoreOfCovers(Protocol):
 
 
 class ScoreOfCoversAndBeta(Protocol[Result]):
-    """The same for scores that lean to recall as `beta` grows."""
+    """A function from two clusterings that may overlap to a score that favours recall as `beta` grows."""
 
     def __call__(
         self,
@@ -127,7 +127,7 @@ class ScoreOfCoversAndBeta(Protocol[Result]):
 
 
 class ScoreInBase(Protocol):
-    """The same for an amount of information, in logarithms to some base."""
+    """A function from two labelings to an amount of information, in logarithms to a given base."""
 
     def __call__(
         self,
@@ -142,7 +142,7 @@ class ScoreInBase(Protocol):
 
 
 class ScoreOfAverage(Protocol):
-    """The same for a score that is relative to an average of two entropies."""
+    """A function from two labelings to a score that is relative to an average of two entropies."""
 
     def __call__(
         self,
@@ -157,7 +157,7 @@ class ScoreOfAverage(Protocol):
 
 
 class CoreferenceScore(Protocol[Result]):
-    """The same for coreference scores, where the caller sets the value of 0 / 0."""
+    """A function from two labelings to a coreference score, where the caller sets the value of 0 / 0."""
 
     def __call__(
         self,
@@ -178,7 +178,7 @@ PUBLIC: list[str] = []
 
 
 def public(function: Function, name: str = "", documentation: str = "") -> Function:
-    """Make a function, or a class that one returns, part of `fastbcubed.metrics`: its name and documentation."""
+    """Make a function, or a class that one returns, part of `fastbcubed.metrics`: set its name and documentation."""
     function.__module__ = "fastbcubed.metrics"
     function.__name__ = function.__qualname__ = name or function.__name__
     function.__doc__ = documentation.rstrip("\n") or cleandoc(function.__doc__ or "")
@@ -212,7 +212,7 @@ def as_contingency(
     *sides: str,
     nulls: str = "raise",
 ) -> Contingency:
-    """Return the cells of two labelings, or those that came in their place; messages call the `sides` so."""
+    """Return the cells of two labelings, or the contingency given instead; messages use the names `sides`."""
     if contingency is not None:
         return _given(labels_true, labels_pred, sample_weight, contingency)
     with Pool() as pool, _worded(CELLS, *sides):
@@ -220,12 +220,12 @@ def as_contingency(
         return _build(pair, Policies(nulls=nulls), pool)
 
 
-#: Where to pass arguments that error messages advise and score functions lack.
+#: Calls that accept the arguments recommended by error messages, where score functions do not.
 CELLS, DIFF = "contingency=fastbcubed.contingency(..., {})", "the labels to fastbcubed.diff(..., {})"
 
 
 def _worded(call: str, *sides: str) -> AbstractContextManager[None]:
-    """Change error messages to say where arguments are to be passed, and to use these names of the sides, if any."""
+    """Reword error messages to say where arguments can be passed, and to use these names of the sides, if any."""
     names = dict(zip(("truth", "prediction"), sides, strict=False))
 
     def change(part: Any) -> Any:
@@ -244,9 +244,10 @@ def as_cover(
     *,
     always: bool = False,
 ) -> Contingency:
-    """Return the cells of two clusterings that may overlap; a label for each item by position says that they do not.
+    """Return the cells of two clusterings that may overlap, or the contingency given instead.
 
-    With `always` the cells of these are taken as those of a cover, too.
+    One label per item, by position, means that clusters do not overlap; with `always`, they are treated as a cover
+    anyway.
     """
     if contingency is not None:
         return _given(labels_true, labels_pred, sample_weight, contingency)
@@ -300,7 +301,7 @@ def as_joint(labels_baseline: Any, labels_experiment: Any, labels_true: Any, sam
 
 
 def _given(labels_true: Any, labels_pred: Any, weight: Any, contingency: Any) -> Contingency:
-    """Return a contingency that came in place of labels; raise if it did not, or is none."""
+    """Return the contingency given instead of labels; raise OptionError if labels were given as well."""
     if any(other is not None for other in (labels_true, labels_pred, weight)):
         raise OptionError(
             "contingency stands for labels_true, labels_pred and sample_weight, but some of them"
@@ -323,7 +324,7 @@ def check_defined(contingency: Contingency, metrics: Sequence[Metric]) -> None:
 
 
 def compute(contingency: Contingency, metrics: Sequence[Metric], beta: float = 1.0) -> list[float]:
-    """Return the scores of all items, in the order given; raise for one that is not defined."""
+    """Return the scores of all items, in the given order; raise MetricError for a score that is not defined."""
     check_defined(contingency, metrics)
     with Pool() as pool:
         scores = overall(contingency, metrics, beta=beta, pool=pool)
@@ -411,7 +412,7 @@ _LABELS_OF_THREE = """labels_baseline, labels_experiment, labels_true : array-li
     Cluster label of each item before, after and in truth, all in the same item order."""
 
 _CONTINGENCY = """contingency : Contingency, table or matrix, optional
-    The cells, as returned by `fastbcubed.contingency`, in place of labels and weights; a matrix of counts with the
+    The cells, as returned by `fastbcubed.contingency`, instead of labels and weights; a matrix of counts with the
     true clusters in rows, dense or sparse; or a table with the columns true_cluster, pred_cluster and n_items.
 """
 
@@ -424,8 +425,8 @@ _LABELS_OF_COVERS = """labels_true, labels_pred : array-like of shape (n_items,)
     item to cluster or set of clusters; or a clustering with a row per membership."""
 
 _MATRIX = (
-    "For each item, tp, fp, fn and tn are the weights of the items that are with it on both sides (including"
-    " itself), only on the predicted side, only on the true side, and on neither."
+    "For each item, tp, fp, fn and tn are the total weights of the items that share its cluster on both sides"
+    " (including itself), only on the predicted side, only on the true side, and on neither."
 )
 
 
@@ -437,10 +438,10 @@ def document(
     returns: str = "",
     on_covers: bool = False,
 ) -> str:
-    """Return the docstring of the function of a score, `called` as the score or as one of its further names.
+    """Return the docstring of a score's function, named `called` if given, else like the score.
 
-    `returns` says what it returns, where that is not the score alone; `on_covers` that it takes overlapping
-    clusterings.
+    `returns` describes what the function returns, if not the score alone; `on_covers` states whether it takes
+    overlapping clusterings.
     """
     page = metric.also[called] if called else Page()
     example = page.example or metric.example.replace(f"{metric.name}(", f"{called or metric.name}(")
@@ -504,7 +505,7 @@ THREE = "PrecisionRecallFscore\n    Named tuple (precision, recall, f1)"
 
 
 def score(name: str, called: str = "") -> Score:
-    """Make the function of a score, under its own name or one of its others."""
+    """Make the function of a score, under its own name or another of its names."""
 
     def score(
         labels_true: ArrayLike | None = None,
@@ -538,7 +539,7 @@ def score_of_beta(name: str) -> ScoreOfBeta[float]:
 
 
 def three_scores(f_score: str) -> ScoreOfBeta[PrecisionRecallFscore]:
-    """Make the function for precision, recall and the F of both, which is called by its beta."""
+    """Make the function that returns precision, recall and their F for a `beta`."""
     metrics = _rates(f_score)
 
     def scores(
@@ -580,9 +581,9 @@ def _public_three(scores: Function, f_score: str, *, on_covers: bool = False) ->
     return public(scores, name, document(together, name, option=BETA, returns=returns, on_covers=on_covers))
 
 
-# Of a change
+# Scores of a change
 def score_of_diff(name: str) -> ScoreOfDiff:
-    """Make the function of a score of baseline and experiment."""
+    """Make the function of a score of a baseline and an experiment."""
 
     def score(
         labels_baseline: ArrayLike | None = None,
@@ -599,7 +600,7 @@ def score_of_diff(name: str) -> ScoreOfDiff:
 
 
 def score_of_three(name: str) -> ScoreOfThree:
-    """Make the function of a score of baseline, experiment and truth."""
+    """Make the function of a score of a baseline, an experiment and a truth."""
 
     def score(
         labels_baseline: ArrayLike,
@@ -614,7 +615,7 @@ def score_of_three(name: str) -> ScoreOfThree:
     return public(score, name, document(METRICS[name]))
 
 
-# Of clusterings that may overlap
+# Scores of clusterings that may overlap
 def score_of_covers(name: str) -> ScoreOfCovers:
     """Make the function of a score of overlapping clusterings."""
 
@@ -633,7 +634,7 @@ def score_of_covers(name: str) -> ScoreOfCovers:
 
 
 def three_of_covers(f_score: str) -> ScoreOfCoversAndBeta[PrecisionRecallFscore]:
-    """Make the function for precision, recall and the F of both, of overlapping clusterings."""
+    """Make the function that returns precision, recall and their F for overlapping clusterings."""
     metrics = _rates(f_score)
 
     def scores(
@@ -654,7 +655,7 @@ def three_of_covers(f_score: str) -> ScoreOfCoversAndBeta[PrecisionRecallFscore]
 
 # Coreference
 def coreference_scores(stem: str) -> CoreferenceScore[PrecisionRecallFscore]:
-    """Make the function for precision, recall and F1 of a coreference score."""
+    """Make the function that returns precision, recall and F1 of a coreference score."""
     metric = METRICS[f"{stem}_f1"]
 
     def scores(
@@ -678,7 +679,7 @@ def coreference_scores(stem: str) -> CoreferenceScore[PrecisionRecallFscore]:
 
 
 def coreference_score(name: str) -> CoreferenceScore[float]:
-    """Make the function of one of the three."""
+    """Make the function of precision, recall or F1 of a coreference score."""
     stem, _, role = name.rpartition("_")
     position = FIGURES.index(role)
 
@@ -797,7 +798,7 @@ def homogeneity_completeness_v_measure(
     sample_weight: ArrayLike | None = None,
     contingency: Contingency | None = None,
 ) -> HomogeneityCompletenessVMeasure:
-    """Return all three; the docstring is assembled below."""
+    """Return homogeneity, completeness and V measure; the public docstring is assembled below."""
     table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
     return _v_measures(table, beta)
 
@@ -825,7 +826,7 @@ def combined_entropy(
     sample_weight: ArrayLike | None = None,
     contingency: Contingency | None = None,
 ) -> float:
-    """Return the sum; the docstring is assembled below."""
+    """Return the weighted mean of the two entropies; the public docstring is assembled below."""
     share = number(
         beta, "beta", "the share of the cluster entropy, from 0 to 1", lambda found: 0 <= found <= 1
     )

@@ -1,4 +1,4 @@
-"""Scores of clusters and their best counterparts on the other side: by largest cell, by F, by Jaccard index."""
+"""Scores that compare clusters with their best counterparts on the other side: by largest cell, F or Jaccard index."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ONE_TO_ONE = (
 matching = Family("matching", low=0.0, high=1.0, best="higher", note=NOTE)
 
 
-#: Declare a score of the best counterparts of true and of predicted clusters.
+#: Decorator that declares a score of the best counterparts of true and of predicted clusters.
 of_fits = partial(matching.of_sums, of="counterparts")
 
 
@@ -143,7 +143,7 @@ def cluster_f1(true: Fit, pred: Fit) -> float:
     return 2 * true.exact / (true.clusters + pred.clusters)
 
 
-# The closest cluster of each
+# The closest cluster on the other side
 @of_fits(
     "1/M sum over predicted clusters of max over true clusters of w / (a + b - w)",
     source="Maidasani et al. 2012",
@@ -214,7 +214,7 @@ def talburt_wang(n_items: int, n_cells: int, n_true: int, n_pred: int) -> float:
 
 
 def slopes_of_k(p: Floats | float, r: Floats | float, beta: float) -> tuple[Any, Any]:
-    """Return the derivatives of the K measure by precision and by recall, which are positive."""
+    """Return the derivatives of the K measure by precision and by recall."""
     return np.sqrt(r / p) / 2, np.sqrt(p / r) / 2
 
 

@@ -1,4 +1,4 @@
-"""A score: name, range, direction, definition, and computation."""
+"""The declaration of a score: name, range, direction, definition and computation."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 Formula = Callable[[Floats, Floats, Floats, Floats], Floats]
 Combine = Callable[[Mapping[str, Any], float], Any]
-#: Differences and standard errors of at most this, relative to their scores (or to 1), come from rounding.
+#: Differences and standard errors up to this size, relative to their scores (or to 1), are due to rounding.
 ROUNDED = 1e-12
-#: Sums that count the items of both sides, those that one of them lacks included.
+#: Sums that count the items of both sides, including those that the other side lacks.
 OF_MENTIONS = frozenset({"entities", "links", "pairing of mentions", "pairing of entities"})
 #: Sums over all cells by name; the fields of each are arguments of formulas.
 Sums = Mapping[str, Iterable[Any]]
@@ -32,7 +32,7 @@ LIKE_SKLEARN = "As in scikit-learn, which has no weights."
 
 
 class Page(NamedTuple):
-    """Extra documentation for a function, beyond its score's, and its example if it differs."""
+    """Extra documentation of a function beyond that of its score, and its own example if it differs."""
 
     example: str = ""
     note: str = ""
@@ -40,7 +40,7 @@ class Page(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """A score. One of `formula`, `combine`, `finalize`, `of_sets` and `score` is its formula."""
+    """A score, computed by exactly one of `formula`, `combine`, `finalize`, `of_sets` and `score`."""
 
     name: str
     family: str  # the file it is defined in; "overlap" has two
@@ -50,37 +50,41 @@ class Metric:
     summary: str  # one sentence for people
     definition: str  # the formula as plain text
     source: str  # short reference: a key of REFERENCES, or "fastbcubed"
-    formula: Formula | None = None  # of an item's matrix; lifted by the weighted mean over items
+    formula: Formula | None = None  # of an item's confusion matrix; the score is the weighted mean over items
     combine: Combine | None = None  # from the means of `needs`, and beta
-    slopes: Combine | None = None  # the derivatives of `combine` by each of these means
-    # from the fields of `sums` over all cells, numbers or arrays over clusterings; faster than a formula beside it
+    slopes: Combine | None = None  # the derivatives of `combine` by these means
+    # from the fields of `sums` over all cells, numbers or arrays over clusterings; faster than a given `formula`
     finalize: Callable[..., Any] | None = None
     sums: tuple[str, ...] = ()
-    # of an item's clusters in truth, baseline and experiment
+    # a score of an item's clusters in truth, baseline and experiment
     of_sets: Callable[[ItemSets], Floats] | None = None
     formula_of_beta: Callable[[float], Formula] | None = None  # where `formula` depends on it
-    matrix: Callable[[Any], tuple[Floats, Floats, Floats]] | None = None  # its own, of a cover's cells
-    options: Mapping[str, str] | None = None  # in which of its readings it is computed
+    matrix: Callable[[Any], tuple[Floats, Floats, Floats]] | None = (
+        None  # its own tp, fp, fn of a cover's cells
+    )
+    options: Mapping[str, str] | None = None  # the variant of its definition that is computed
     needs: tuple[Metric, ...] = ()  # the scores whose means `combine` gets
     uses_tn: bool = False
     leave_one_out: bool = False  # the formula gets the matrix without the item itself
     unweighted_only: bool = False
-    weights_inside: bool = False  # no mean over items: with weighting="outer" weights have no place
-    labelled_only: bool = False  # needs the true cluster of every item of a predicted one
-    on_covers: bool = False  # defined where clusters overlap, too
-    covers_only: bool = False  # defined there alone
-    pairs_clusters: bool = False  # takes a search, which may be given up
+    weights_inside: bool = False  # no mean over items, so weighting="outer" is not defined
+    labelled_only: bool = False  # needs the true cluster of every item in a predicted cluster
+    on_covers: bool = False  # also defined where clusters overlap
+    covers_only: bool = False  # defined only where clusters overlap
+    pairs_clusters: bool = False  # needs a search, which may be given up
     experimental: bool = False
     alias_of: str | None = None
-    saved: Literal["", "mean", "other"] = ""  # loaded without its function: a mean over items, or not
-    note: str = ""  # what the letters of the definition mean
+    saved: Literal["", "mean", "other"] = ""  # loaded without its function: whether it is a mean over items
+    note: str = ""  # the meaning of the letters in the definition
     example: str = field(default="", repr=False)  # the doctest of its function in `fastbcubed.metrics`
-    also: Mapping[str, Page] = field(default_factory=dict, repr=False)  # its further functions, by name
+    also: Mapping[str, Page] = field(default_factory=dict, repr=False)  # further functions of it, by name
     score: InitVar[Callable[[Any, Any], float] | None] = (
-        None  # of all cells and a pool of threads, in place of sums
+        None  # a function of all cells and a pool of threads, instead of sums
     )
-    overall_only: bool = field(init=False, repr=False)  # of all items only: of no slice and no single cluster
-    takes_three: bool = field(init=False, repr=False)  # judges a change by the truth: of three clusterings
+    overall_only: bool = field(
+        init=False, repr=False
+    )  # defined for all items only, not for slices or clusters
+    takes_three: bool = field(init=False, repr=False)  # judges a change by a truth, from three clusterings
 
     def __post_init__(self, score: Callable[[Any, Any], float] | None) -> None:
         if score is not None:
@@ -91,35 +95,35 @@ class Metric:
         object.__setattr__(self, "takes_three", three)
 
     def of_sums(self, sums: Sums) -> Any:
-        """Return the score that sums over all cells come to."""
+        """Return the score computed from sums over all cells."""
         assert self.finalize is not None
         return self.finalize(*(field for name in self.sums for field in sums[name]))
 
     @property
     def of_mentions(self) -> bool:
-        """Whether the score counts the mentions of both sides, so that runs are never restricted to common items."""
+        """Whether the score counts the mentions of both sides; runs are then not restricted to common items."""
         return not OF_MENTIONS.isdisjoint(self.sums)
 
     @property
     def caution(self) -> str:
-        """When not to use the score; empty for one of the user's own."""
+        """Advice on when not to use the score; empty for a user's own score."""
         return CAUTIONS.get(self.name) or CAUTIONS.get(self.alias_of or "", "")
 
     @property
     def names_matrix(self) -> bool:
-        """Whether the definition has entries of an item's confusion matrix, so that these need words."""
+        """Whether the definition contains entries of an item's confusion matrix, which then need an explanation."""
         return re.search(r"\b(tp|fp|fn|tn)\b", self.definition) is not None
 
     @property
     def item_name(self) -> str | None:
-        """The column that has this score item by item; None for a score that items do not have.
+        """The name of the column with this score of each item; None for a score that items do not have.
 
-        That of mean_f1 is item_f1, and that of precision is precision.
+        The column of mean_f1 is item_f1, and that of precision is precision.
         """
         return self.name.replace("mean_", "item_") if self.formula or self.of_sets else None
 
     def at(self, beta: float) -> Metric:
-        """Return this score with its formula for `beta`; most do not depend on it."""
+        """Return this score with its formula for `beta`, or the score itself if it does not depend on beta."""
         if self.formula_of_beta is None:
             return self
         return replace(self, formula=self.formula_of_beta(beta))
@@ -162,13 +166,13 @@ class Metric:
         return None
 
     def not_defined(self, reason: str) -> MetricError:
-        """Return the error that says why somebody who asked for the score does not get it."""
+        """Return the error raised if a requested score is not defined for the input."""
         return MetricError(f"{self.name} is not defined here: {reason}, or leave it out.")
 
     def without_negatives(self) -> MetricError:
-        """Return the error of a formula of the user's own that failed since it was given no true negatives."""
+        """Return the error for a user's own formula that failed because it was given no true negatives."""
         taking = replace(self, uses_tn=True)
-        if self.family == "own":  # it is given them unless they are left open
+        if self.family == "own":  # it is given true negatives unless the policy leaves them open
             reason = taking.undefined(weighted=False, weighting="pointwise", outside=True)
         else:
             reason = f"its formula takes true negatives; declare it with {arg('uses_tn', True)}"
@@ -253,10 +257,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Family:
-    """The scores of a family, in the order in which they are declared.
+    """The scores of a family, in the order of their declaration.
 
-    What is given for all of them, as fields of `Metric`, each can give otherwise. An F1 gives as `three` the example
-    of the function that returns precision, recall and their F.
+    Fields of `Metric` given to the family are defaults of all its scores. An F1 takes as `three` the example of the
+    function that returns precision, recall and their F.
     """
 
     def __init__(self, name: str, **shared: Any) -> None:
@@ -271,7 +275,7 @@ class Family:
         return iter(self._metrics.values())
 
     def mean_over_items(self, formula: str, **about: Any) -> Callable[[Function], Function]:
-        """Declare the mean over items of a function (tp, fp, fn, tn), which works element by element."""
+        """Declare the mean over items of a function (tp, fp, fn, tn) that works element by element."""
 
         def declare(function: Function) -> Function:
             self._add(function, about, definition=f"mean over items of {formula}", formula=function)
@@ -291,9 +295,9 @@ class Family:
     def of_means(
         self, definition: str, *needs: Metric, slopes: Callable[..., Any] | None = None, **about: Any
     ) -> Callable[[Function], Function]:
-        """Declare a function of the means of other scores, in this order, and of beta.
+        """Declare a function of the means of the scores `needs`, in this order, and of beta.
 
-        `slopes` takes the same, and returns the derivatives by each of them.
+        `slopes` takes the same arguments, and returns the derivative by each mean.
         """
         names = tuple(metric.name for metric in needs)
 
@@ -308,7 +312,7 @@ class Family:
     def of_sums(
         self, definition: str, *, of: str | tuple[str, ...], **about: Any
     ) -> Callable[[Function], Function]:
-        """Declare a function of the fields of sums over all cells, which `metrics.sums` adds up by name."""
+        """Declare a function of the fields of sums over all cells, which `metrics.sums` computes by name."""
         sums = (of,) if isinstance(of, str) else of
 
         def declare(function: Function) -> Function:
@@ -318,12 +322,12 @@ class Family:
         return declare
 
     def alias(self, name: str, metric: Metric, **about: Any) -> None:
-        """Declare a further name of a score."""
+        """Declare another name of a score."""
         own = {"example": "", "also": {}, "alias_of": metric.name, **_with_pages(name, about)}
         self._keep(replace(metric, name=name, family=self.name, **own))
 
     def _add(self, function: Callable[..., Any], about: dict[str, Any], **how: Any) -> None:
-        """Add a score under the name of its function, with the first paragraph of its docstring."""
+        """Add a score named after its function, with the first paragraph of the function's docstring as summary."""
         summary = " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
         known = {"summary": summary, **self._shared, **how, **about}
         name = known.pop("name", function.__name__)
@@ -336,7 +340,7 @@ class Family:
 
 
 def _with_pages(name: str, about: dict[str, Any]) -> dict[str, Any]:
-    """Return a score with the documentation of the function that returns three, where there is one."""
+    """Return a score's fields with the documentation of the function that returns three scores, if it has one."""
     three = about.pop("three", "")
     pages = {f"{name.removesuffix('f1')}precision_recall_fscore": Page(three)} if three else {}
     return {**about, "also": {**about.get("also", {}), **pages}}
@@ -349,7 +353,7 @@ def _combine(
 
 
 def rate(part: Floats | float, whole: Floats | float, empty: float = 1.0) -> Floats:
-    """Return part / whole, and `empty` where whole is 0: nothing there could have gone wrong."""
+    """Return part / whole, or `empty` where whole is 0, since nothing there could have gone wrong."""
     shares: Floats = np.full(np.shape(whole), empty)
     np.divide(part, whole, out=shares, where=np.not_equal(whole, 0))
     return shares[()]  # a scalar for scalars
@@ -368,8 +372,8 @@ def weight_of_precision(beta: float) -> float:
 def f_measure(precision: Floats | float, recall: Floats | float, alpha: float = 0.5) -> Floats | float:
     """Return 1 / (alpha / precision + (1 - alpha) / recall), element by element.
 
-    It is 0 where precision or recall is 0, except that alpha = 1 gives precision and alpha = 0
-    gives recall, whatever the other is. A missing value (NaN) stays missing.
+    The result is 0 where precision or recall is 0, except that alpha = 1 gives precision and alpha = 0 gives recall,
+    even if the other is 0. A missing value (NaN) remains missing.
 
     >>> float(f_measure(0.5, 0.25, weight_of_precision(2.0)))  # 5/18
     0.2777777777777778
@@ -381,9 +385,9 @@ def f_measure(precision: Floats | float, recall: Floats | float, alpha: float = 
 
 
 def gain_of_f1(lost: tuple[float, float], precision: Floats, recall: Floats) -> Floats:
-    """Return what F1 gains by gains in precision and recall, to the last digits however small.
+    """Return the gain in F1 from gains in precision and recall, to full precision even if it is tiny.
 
-    `lost` is 1 minus precision and recall.
+    `lost` is (1 - precision, 1 - recall) before the gains.
     """
     p, r = 1 - lost[0], 1 - lost[1]
     above = p * p * recall + r * r * precision + precision * recall * (p + r)
@@ -411,16 +415,16 @@ def _slopes(p: Floats | float, r: Floats | float, alpha: float) -> tuple[Any, An
 
 
 def rounding(score: Any, least: float = 1.0) -> Any:
-    """Return the largest difference from a score that may come from rounding; `least` is the size of a small score.
+    """Return the largest difference from a score that may be due to rounding; scores below `least` count as `least`.
 
     >>> float(rounding(0.25)), float(rounding(-100.0)), float(rounding(0.25, least=0.0))
     (1e-12, 1e-10, 2.5e-13)
     """
-    return ROUNDED * np.clip(np.abs(score), least, np.finfo(np.float64).max)  # infinity has no neighbours
+    return ROUNDED * np.clip(np.abs(score), least, np.finfo(np.float64).max)  # keeps infinite scores finite
 
 
 def without_rounding(value: Any, score: Any = 1.0) -> Any:
-    """Return differences or standard errors of scores, 0 in place of those that come from rounding.
+    """Return differences or standard errors of scores, with 0 instead of those that may be due to rounding.
 
     >>> float(without_rounding(5.6e-17)), float(without_rounding(1e-9)), float(without_rounding(1e-9, 1e6))
     (0.0, 1e-09, 0.0)
@@ -428,14 +432,14 @@ def without_rounding(value: Any, score: Any = 1.0) -> Any:
     return np.where(np.abs(value) <= rounding(score), 0.0, value)[()]
 
 
-#: The signs of bounds, and on which side of a bound the sign counts a value that differs by rounding.
+#: Comparisons with a bound, and the direction in which rounding relaxes or tightens the bound.
 SIGNS: dict[str, tuple[Callable[[Any, float], Any], int]] = {
     ">=": (operator.ge, -1), "<=": (operator.le, 1), ">": (operator.gt, 1), "<": (operator.lt, -1),
 }  # fmt: skip
 
 
 def meets(values: Any, sign: str, bound: float) -> Any:
-    """Return where scores meet a bound; one that differs from it by no more than rounding counts as equal to it.
+    """Return whether scores meet a bound; a score that differs from it only by rounding counts as equal.
 
     >>> score = 0.43999999999999995
     >>> bool(meets(score, ">=", 0.44)), bool(meets(score, "<", 0.44)), bool(meets(11, ">", 10))
@@ -446,11 +450,11 @@ def meets(values: Any, sign: str, bound: float) -> Any:
 
 
 def directed(metrics: Sequence[Metric]) -> list[Metric]:
-    """Return the scores of which more, or less, is better."""
+    """Return the scores that have a direction: higher or lower is better."""
     return [metric for metric in metrics if metric.best != "neither"]
 
 
 def lead_score(metrics: Sequence[Metric]) -> str | None:
-    """Return the score that runs are ranked by: F1, else the first of which more, or less, is better."""
+    """Return the name of the score by which runs are ranked: F1 if present, else the first that has a direction."""
     known = [metric.name for metric in directed(metrics)]
     return "f1" if "f1" in known else next(iter(known), None)

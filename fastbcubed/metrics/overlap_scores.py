@@ -1,7 +1,7 @@
 """Scores of overlapping clusterings: Extended BCubed, ELM, CICE-BCubed, the Omega index, mutual information.
 
-The first two are the precision and recall that a cover gives its cells (`overlap/cover.py`, with the multiplicities
-of `kernels/extended_bcubed.py`), under other names. CICE-BCubed lets each hit count as much as the clusters that a
+Extended BCubed and ELM are the precision and recall of a cover's cells under other names (`overlap/cover.py`, with
+the multiplicities of `kernels/extended_bcubed.py`). CICE-BCubed multiplies each hit by how well the clusters that a
 pair shares match each other.
 """
 
@@ -26,7 +26,7 @@ extended = Family("overlap")
 
 
 def on_covers(example: str) -> str:
-    """Return an example where two true clusters share an item, and one predicted cluster holds them both."""
+    """Return an example in which two true clusters share an item, and one predicted cluster contains both."""
     return f"""
 >>> truth, prediction = {{1: {{"a"}}, 2: {{"a", "b"}}, 3: {{"b"}}}}, {{1: {{"c"}}, 2: {{"c"}}, 3: {{"c"}}}}
 {cleandoc(example)}
@@ -134,12 +134,12 @@ SIMILARITIES: tuple[Similarity, ...] = ("jaccard", "rand", "f1")
 
 
 def _matrix(match: Match, similarity: Similarity, cover: Cover) -> tuple[Floats, Floats, Floats]:
-    """Return tp, fp and fn of each cell, in proportion, so that their rates are those of CICE-BCubed."""
+    """Return tp, fp and fn of each cell, up to a common factor, such that their rates are those of CICE-BCubed."""
     return cover.matrix_of_matches(similarity, within_pair=match == "pair")
 
 
 def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
-    """Return the scores of CICE-BCubed in one of its readings."""
+    """Return the scores of CICE-BCubed for one way of matching clusters and one similarity."""
     scores = Family(
         "overlap",
         low=0.0,
@@ -248,8 +248,8 @@ def omega(all_pairs: int, same: int, expected: int) -> float:
 def onmi_lfk(true: Left, pred: Left) -> float:
     """Overlapping normalized mutual information (LFK): mean information of each cluster's best counterpart about it.
 
-    A cluster of all items, which has no entropy, counts as one about which nothing is known: two identical
-    clusterings of one such cluster get 0.
+    A cluster of all items has no entropy and counts as one about which nothing is known, so two identical clusterings
+    that consist of one such cluster get 0.
     """
     return 1.0 - (true.shares / true.clusters + pred.shares / pred.clusters) / 2
 
@@ -287,5 +287,5 @@ def onmi_mean(true: Left, pred: Left) -> float:
 def _normalized(true: Left, pred: Left, norm: Callable[[float, float], float]) -> float:
     whole = norm(true.whole, pred.whole)
     if whole == 0:
-        return float(true.clusters == pred.clusters)  # clusters of all items alone
+        return float(true.clusters == pred.clusters)  # every cluster has all items
     return ((true.whole - true.least) + (pred.whole - pred.least)) / 2 / whole

@@ -1,7 +1,7 @@
-"""Scores of pairs of items, which are together or apart on either side.
+"""Scores of pairs of items, which are together or apart on each side.
 
-Formulas take exact fractions, or arrays of floats: the numbers of pairs of each kind, or with weights the products of
-the weights of their items, added up.
+Formulas take exact fractions or arrays of floats: the number of pairs of each kind or, with weights, the sum over
+these pairs of the product of their items' weights.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ pairs = Family(
 )
 
 
-#: Declare a score of the confusion matrix of pairs, and one of the pairs on which the sides differ.
+#: Decorators that declare a score of the confusion matrix of pairs, and of the pairs on which the sides differ.
 of_pairs = partial(pairs.of_sums, of="pairs")
 of_wrong_pairs = partial(pairs.of_sums, of="wrong pairs")
 
 
 def share(part: Number, whole: Number) -> Number:
-    """Return part / whole, and 1 where whole is 0: nothing there could have gone wrong."""
+    """Return part / whole, or 1 if whole is 0, since nothing there could have gone wrong."""
     if isinstance(whole, np.ndarray):
         return rate(part, whole)
     return part / whole if whole else 1
@@ -122,7 +122,7 @@ def pair_precision(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """,
 )
 def pair_recall(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Share of the pairs that belong together that the prediction puts together."""
+    """Share of the pairs belonging together that the prediction puts together."""
     return share(tp, tp + fn)
 
 

@@ -1,6 +1,6 @@
 """The registry: all scores by name, and the resolution of names to scores.
 
-Each family declares its own in its file. `resolve` turns what a user asks for into scores that are
+Each family declares its own scores in its file. `resolve` turns the names that a user requests into scores that are
 defined for the given input.
 """
 
@@ -34,16 +34,16 @@ FAMILIES = tuple(dict.fromkeys(metric.family for metric in METRICS.values()))
 
 DEFAULT = ("precision", "recall", "f1", "mean_f1", "jaccard_distance", "over_merge_rate", "under_merge_rate")
 
-#: Scores that a family brings besides its own.
+#: Scores that a family includes in addition to its own.
 BORROWED = {"diff": ("jaccard_distance",)}
 
-OF_BETA = ("fbeta", "mean_fbeta")  # a beta other than 1 adds them; no family brings them
+OF_BETA = ("fbeta", "mean_fbeta")  # added by a beta other than 1; no family includes them
 
 
 def lifted(formula: Formula, *, outside: bool = False) -> Metric:
-    """Return a score of the user's own, lifted from its formula like any other.
+    """Return a user's own score, made from its formula.
 
-    With `outside` there are no true negatives, and the formula gets None for them.
+    With `outside`, there are no true negatives, and the formula gets None for them.
     """
     name = getattr(formula, "__name__", "") or "formula"
     definition = f"mean over items of {name}(tp, fp, fn, tn)"
@@ -73,17 +73,17 @@ def resolve(
 ) -> tuple[list[Metric], list[tuple[str, str]]]:
     """Return the scores to compute, and those to list as not computed, each with the reason.
 
-    None gives `DEFAULT`; a family or "all" gives its members. What comes back are the scores in that order,
-    each once, an alias only where the score it stands for was not chosen, and (name, reason) of those that
-    came with a family and are not defined for the input. Raise MetricError if a name is unknown, or a score
-    that was named is not defined. A beta other than 1 adds fbeta and mean_fbeta. `cells_alone` says that
-    cells are never brought together with their items, as on Spark.
+    None gives `DEFAULT`; a family or "all" gives its members. Returns the scores in the given order, each once; an
+    alias is left out if the score it stands for was chosen. The second result is (name, reason) for scores that belong
+    to a requested family but are not defined for the input. Raises MetricError if a name is unknown, or if a score
+    requested by name is not defined. A beta other than 1 adds fbeta and mean_fbeta. `cells_alone` states that cells are
+    never combined with the weights of their items, as on Spark.
 
     >>> metrics, not_computed = resolve(["f1", "elm"], beta=2.0)
     >>> [metric.name for metric in metrics]
     ['f1', 'elm_precision', 'elm_recall', 'elm_f1', 'elm_mean_f1', 'fbeta', 'mean_fbeta']
     """
-    weight_of_precision(beta)  # raises for a beta that is none
+    weight_of_precision(beta)  # raises for an invalid beta
     if names is None:
         names = [name for name in DEFAULT if METRICS[name].on_covers or not overlapping]
     elif isinstance(names, str | Metric) or not isinstance(names, Iterable):
@@ -101,7 +101,7 @@ def resolve(
 def _resolved(
     names: tuple[str | Metric, ...], beta: float, **of_input: Any
 ) -> tuple[list[Metric], list[tuple[str, str]]]:
-    """Return the result of `resolve` for listed names; `of_input` are the arguments of `Metric.undefined`."""
+    """Return the result of `resolve` for a tuple of names; `of_input` are the arguments of `Metric.undefined`."""
     extra = OF_BETA if beta != 1 else ()
     chosen: dict[str, Metric] = {}
     left: dict[str, str] = {}
@@ -119,7 +119,7 @@ def _resolved(
 
 
 def members(name: object) -> list[Metric]:
-    """Return the score or the members of the family that goes by this name."""
+    """Return the score with this name, or the members of the family with this name."""
     if isinstance(name, Metric):
         return [name]
     if not isinstance(name, str):
@@ -136,7 +136,7 @@ def members(name: object) -> list[Metric]:
     raise MetricError(f"Unknown score {quoted(name)}. {_suggestion(name)}")
 
 
-#: What scores are called elsewhere and in haste, where only one score can be meant.
+#: Other names and short forms of scores, where only one score can be meant.
 SYNONYMS = {
     "ari": "adjusted_rand", "adjusted_rand_score": "adjusted_rand", "adjusted_rand_index": "adjusted_rand",
     "ri": "rand", "rand_score": "rand", "rand_index": "rand",
@@ -153,7 +153,7 @@ SYNONYMS = {
     "split_distance": "split_jaccard_distance",
     "jaccard": "jaccard_index", "f": "f1", "f_measure": "f1", "f1_score": "f1", "fscore": "f1",
 }  # fmt: skip
-#: Names that may mean several things; they are suggestions alone. scikit-learn's mutual information is in nats.
+#: Ambiguous names, which only lead to suggestions; e.g. scikit-learn's mutual information is in nats.
 ALSO_CALLED = {
     "mi": "mutual_info",
     "mutual_info_score": "mutual_info",
@@ -162,7 +162,7 @@ ALSO_CALLED = {
 
 
 def known_as(name: object) -> object:
-    """Return our name for a score or family that is called otherwise elsewhere; other names unchanged.
+    """Return our name for another name of a score or family; unknown names are returned unchanged.
 
     >>> known_as("ARI"), known_as("adjusted_rand"), known_as("b3-f1")
     ('adjusted_rand', 'adjusted_rand', 'bcubed_f1')
@@ -173,7 +173,7 @@ def known_as(name: object) -> object:
 
 
 def computed_as(name: str, computed: Collection[str]) -> str | None:
-    """Return the name under which a score is among those computed: its own, a synonym or an alias; else None."""
+    """Return the name under which a score was computed: its own, a synonym or an alias; None if it was not."""
     meant = known_as(name)
     if meant in computed:
         return str(meant)

@@ -1,4 +1,4 @@
-"""The sums over all cells that scores are computed from, by name: pairs, entropies, clusters, counterparts."""
+"""Sums over all cells from which scores are computed, by name: pairs, entropies, clusters, counterparts."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ from fastbcubed.overlap.omega_and_nmi import entropies_of_clusters, shared_clust
 from fastbcubed.runtime.threads import BLOCK, Pool, blocks
 from fastbcubed.types import Floats, Int64s, Sizes
 
-#: From here on a float does not hold every count.
+#: From this number on, not every count is exact as a float.
 INEXACT = 1 << 53
-#: A difference that keeps more than this share of what it is taken from has lost no digits that matter.
+#: A difference larger than this share of its minuend has lost only a few digits.
 SAFE = 2.0**-6
 
 
 class WrongPairs(NamedTuple):
-    """Number or weight of the pairs that are together in the prediction alone, and in the truth alone."""
+    """Number or weight of the pairs that are together in the prediction only, and in the truth only."""
 
     fp: Fraction
     fn: Fraction
 
 
 class PairCounts(NamedTuple):
-    """Number or weight of the pairs of items: together on both sides, on one of them, apart on both."""
+    """Number or weight of the pairs that are together on both sides, in one of them only, and on neither."""
 
     tp: Fraction
     fp: Fraction
@@ -60,19 +60,19 @@ class PairCounts(NamedTuple):
 
 
 class PairSums(NamedTuple):
-    """Sums over pairs, from one pass over all cells; `tp` is None where there are weights."""
+    """Sums over pairs, from one pass over all cells; `tp` is None if items have weights."""
 
     tp: Fraction | None
     fp: Fraction
     fn: Fraction
     tn: Fraction
-    squares: float = 0.0  # of the weights of cells of several items
-    single: float = 0.0  # of those of one item, and the error of that sum
+    squares: float = 0.0  # sum of squared weights of cells with several items
+    single: float = 0.0  # sum of squared weights of one-item cells, and its rounding error
     single_error: float = 0.0
 
 
 def wrong_pairs(contingency: Contingency, pool: Pool) -> WrongPairs:
-    """Return the pairs that one side puts together and the other apart."""
+    """Return the number or weight of the pairs that are together on one side only."""
     sums = contingency.once(pair_sums, pool)
     return WrongPairs(sums.fp, sums.fn)
 
@@ -80,8 +80,7 @@ def wrong_pairs(contingency: Contingency, pool: Pool) -> WrongPairs:
 def pair_counts(contingency: Contingency, pool: Pool) -> PairCounts:
     """Return the confusion matrix of all pairs of items.
 
-    Raise MetricError if there are weights, and the items are not kept: only they have the squares of the
-    weights.
+    Raises MetricError if items have weights and are not kept, since cells alone lack the squares of the weights.
     """
     sums = contingency.once(pair_sums, pool)
     tp = _weight_together(contingency, sums, pool) if sums.tp is None else sums.tp
@@ -89,14 +88,14 @@ def pair_counts(contingency: Contingency, pool: Pool) -> PairCounts:
 
 
 def pair_sums(contingency: Contingency, pool: Pool) -> PairSums:
-    """Return the sums of one pass over all cells."""
+    """Return the sums over pairs, from one pass over all cells."""
     return (_weigh_pairs if contingency.weighted else _count_pairs)(contingency, pool)
 
 
 def _count_pairs(contingency: Contingency, pool: Pool) -> PairSums:
-    """Count all pairs, exactly."""
+    """Return the exact numbers of pairs of each kind."""
     n, (tp, fp, fn) = contingency.n_items, ordered_pairs(contingency, pool)
-    if n >= INEXACT:  # fp and fn of the cells are rounded
+    if n >= INEXACT:  # then fp and fn of the cells are rounded
         fp, fn = (
             sum(b * (b - 1) for b in side.tolist()) - tp for side in (contingency.pred_n, contingency.true_n)
         )
@@ -104,9 +103,9 @@ def _count_pairs(contingency: Contingency, pool: Pool) -> PairSums:
 
 
 def ordered_pairs(contingency: Contingency, pool: Pool) -> list[int]:
-    """Count the ordered pairs of items together on both sides, in the prediction alone, in the truth alone.
+    """Count the ordered pairs of items together on both sides, in the prediction only, in the truth only.
 
-    Those of parts of the cells, which know their mates in all parts, add up.
+    The numbers of parts of the cells may be summed, since the margins of each cell cover all parts.
     """
 
     def count(start: int, stop: int) -> list[int]:
@@ -124,7 +123,7 @@ def sums_of_counts(tp: int, fp: int, fn: int, n_items: int) -> PairSums:
 
 
 def _weigh_pairs(contingency: Contingency, pool: Pool) -> PairSums:
-    """Weigh the pairs that are not together on both sides, and square the weights of the cells."""
+    """Return the weights of the pairs that are not together on both sides, and the squared weights of the cells."""
     total = contingency.total_weight
 
     def weigh(start: int, stop: int) -> tuple[list[float], float, float]:
@@ -142,7 +141,7 @@ def _weigh_pairs(contingency: Contingency, pool: Pool) -> PairSums:
 
 
 def _weight_apart(contingency: Contingency, pool: Pool) -> float:
-    """Return the weight of the ordered pairs apart on both sides, where it is a small part of all."""
+    """Return the weight of the ordered pairs apart on both sides, without subtracting nearly equal sums."""
     negatives = TrueNegatives(contingency)
 
     def weigh(start: int, stop: int) -> float:
@@ -152,9 +151,9 @@ def _weight_apart(contingency: Contingency, pool: Pool) -> float:
 
 
 def _weight_together(contingency: Contingency, sums: PairSums, pool: Pool) -> Fraction:
-    """Return the weight of the pairs together on both sides: (w^2 - squares of its items) / 2 of each cell.
+    """Return the weight of the pairs together on both sides, the sum over cells of (w^2 - squares of its items) / 2.
 
-    The squares of all items less those of the cells of one item are those of the other cells.
+    The squares of the items in cells of several items are the squares of all items minus those of one-item cells.
     """
     if not sums.squares:  # no cell has two items
         return Fraction(0)
@@ -182,14 +181,14 @@ def _weight_together(contingency: Contingency, sums: PairSums, pool: Pool) -> Fr
 
 # Entropies
 
-#: Cluster sizes below this one are counted by the pass over the cells, and their logarithms kept in a table.
+#: Cluster sizes below this are counted in the pass over the cells, and their logarithms are kept in a table.
 USUAL = 1 << 12
-#: Sizes of one side whose chance is summed by one task.
+#: Number of cluster sizes of one side per task when mutual information by chance is computed.
 SIZES_AT_ONCE = 16
 
 
 class Entropies(NamedTuple):
-    """Entropies in nats: of each side, and of each given the other. Exactly 0 where nothing is open."""
+    """Entropies in nats: of each side, and of each side given the other; exactly 0 where there is no uncertainty."""
 
     true: float
     pred: float
@@ -198,7 +197,7 @@ class Entropies(NamedTuple):
 
 
 class SizeCounts(NamedTuple):
-    """The cluster sizes of each side with how many clusters have them, and n times both losses."""
+    """The distinct cluster sizes of each side with the number of clusters of each size, and n times both losses."""
 
     true: Sizes
     pred: Sizes
@@ -207,7 +206,7 @@ class SizeCounts(NamedTuple):
 
 
 def entropies(contingency: Contingency, pool: Pool) -> Entropies:
-    """Return the entropies of both sides; with weights those of a random item drawn by weight."""
+    """Return the entropies of both sides, for an item drawn with a probability proportional to its weight."""
     if contingency.weighted:
         return _weigh_losses(contingency, pool)
     return entropies_of_counts(contingency.once(count, pool), contingency.n_items)
@@ -222,7 +221,7 @@ def entropies_of_counts(counts: SizeCounts, n: int) -> Entropies:
 
 
 def _logs_of_shares(sizes: NDArray[np.int64], n: int) -> Floats:
-    """Return log(n / size), from the items outside a cluster where it has nearly all of them."""
+    """Return log(n / size), computed from the items outside a cluster if it has nearly all of them."""
     logs = np.log(n / sizes)
     large = sizes > kernels.metrics.DOMINANT * n
     logs[large] = np.log1p((n - sizes[large]) / sizes[large])
@@ -230,7 +229,7 @@ def _logs_of_shares(sizes: NDArray[np.int64], n: int) -> Floats:
 
 
 def count(contingency: Contingency, pool: Pool) -> SizeCounts:
-    """Return the cluster sizes of both sides, and the losses, all by counts."""
+    """Return the cluster sizes of both sides and the losses, computed from counts."""
     losses, (true_items, pred_items) = count_part(contingency, pool)
     return SizeCounts(
         _sizes(true_items, contingency, "true"), _sizes(pred_items, contingency, "pred"), *losses
@@ -238,9 +237,9 @@ def count(contingency: Contingency, pool: Pool) -> SizeCounts:
 
 
 def count_part(contingency: Contingency, pool: Pool) -> tuple[list[float], NDArray[np.int64]]:
-    """Return n times both losses, and the items in clusters of each usual size of either side, 0 for larger ones.
+    """Return n times both losses, and the items by size of cluster below USUAL on each side; entry 0 is the rest.
 
-    Those of parts of the cells, which know their mates in all parts, add up.
+    The results of parts of the cells may be summed, since the margins of each cell cover all parts.
     """
     logs = np.log(np.maximum(np.arange(USUAL), 1))
 
@@ -257,8 +256,8 @@ def count_part(contingency: Contingency, pool: Pool) -> tuple[list[float], NDArr
 
 
 def _sizes(items: NDArray[np.int64], contingency: Contingency, side: str) -> Sizes:
-    """Return the sizes that clusters have, ascending, and how many have each."""
-    if items[0]:  # some are larger
+    """Return the distinct cluster sizes of a side, ascending, and the number of clusters of each."""
+    if items[0]:  # some clusters are larger
         margin = contingency.true_n if side == "true" else contingency.pred_n
         return np.unique(margin[margin > 0], return_counts=True)
     sizes = np.flatnonzero(items)
@@ -277,9 +276,10 @@ def _weigh_losses(contingency: Contingency, pool: Pool) -> Entropies:
 def weigh_part(
     contingency: Contingency, total: float, beside: tuple[float, float], pool: Pool
 ) -> tuple[list[float], list[float]]:
-    """Return the arguments of `entropies_of_sums`, and the weight of the heaviest cluster of either side.
+    """Return the arguments of `entropies_of_sums`, and the weight of the heaviest cluster of each side.
 
-    `total` is the weight of all items; the sums of parts of the cells, which know their mates in all parts, add up.
+    `total` is the weight of all items. The results of parts of the cells may be summed, since the margins of each
+    cell cover all parts.
     """
 
     def task(start: int, stop: int) -> tuple[list[float], tuple[float, float]]:
@@ -293,26 +293,26 @@ def weigh_part(
 
 
 def entropies_of_sums(sums: list[float], total: float) -> Entropies:
-    """Return the entropies from total times each: of truth and prediction given the other, then of each alone."""
+    """Return the entropies, given `total` times each: truth given prediction, the reverse, truth, prediction."""
     true_given_pred, pred_given_true, true, pred = (each / total for each in sums)
     return Entropies(true, pred, true_given_pred, pred_given_true)
 
 
 def _beside(weights: Floats) -> float:
-    """Return the weight of all clusters but the heaviest, without subtraction."""
+    """Return the total weight of all clusters except the heaviest, without a subtraction."""
     heaviest = int(np.argmax(weights))
     return float(weights[:heaviest].sum() + weights[heaviest + 1 :].sum())
 
 
 class Chance(NamedTuple):
-    """The mutual information in nats to expect where items are shuffled and sizes stay."""
+    """The expected mutual information in nats if items are shuffled and cluster sizes kept."""
 
     expected: float
-    fixed: bool  #: whether shuffling changes nothing, as a side is one cluster, or singletons
+    fixed: bool  #: whether shuffling has no effect, because a side is one cluster or all singletons
 
 
 def chance_of_counts(counts: SizeCounts, n: int, pool: Pool) -> Chance:
-    """Return the mutual information by chance; equal sizes are handled together."""
+    """Return the mutual information expected by chance; clusters of equal size are handled together."""
     fewer, more = sorted((counts.true, counts.pred), key=lambda side: side[0].size)
 
     def task(start: int, stop: int) -> float:
@@ -324,7 +324,7 @@ def chance_of_counts(counts: SizeCounts, n: int, pool: Pool) -> Chance:
 
 
 class CodeLengths(NamedTuple):
-    """Nats that tell the true clusters, to somebody who knows them or the predicted ones."""
+    """Code lengths in nats of the true clusters, given the true clusters themselves or the predicted ones."""
 
     of_truth: float
     of_prediction: float
@@ -332,14 +332,14 @@ class CodeLengths(NamedTuple):
 
 
 def code_lengths_of_counts(counts: SizeCounts, n: int) -> CodeLengths:
-    """Return the code lengths of Dom."""
+    """Return Dom's code lengths."""
     n_true = int(counts.true[1].sum())
     of_prediction = counts.true_given_pred + _code_length(counts.pred, n_true)
     return CodeLengths(_code_length(counts.true, n_true), of_prediction, n)
 
 
 def _code_length(side: Sizes, n_classes: int) -> float:
-    """Return the code length, in nats, of the numbers of items of each class in each cluster of a side."""
+    """Return the code length, in nats, of the counts of each class in each cluster of a side."""
     sizes, clusters = side
     lengths = np.empty(sizes.size)
     kernels.metrics.log_choices(sizes, n_classes - 1, lengths)
@@ -348,7 +348,7 @@ def _code_length(side: Sizes, n_classes: int) -> float:
 
 # Links of mentions
 class Links(NamedTuple):
-    """Pairs of mentions of one kind: in the key, in the response, in both."""
+    """Numbers of links (pairs of mentions) of one kind: in the key, in the response, in both."""
 
     key: Fraction
     response: Fraction
@@ -356,11 +356,11 @@ class Links(NamedTuple):
 
 
 def links(contingency: Contingency, pool: Pool) -> tuple[Links, Links]:
-    """Count the links between mentions of one entity, and those between mentions of two."""
+    """Count the links within entities, and those between entities."""
     found = contingency.once(entities, pool)
     both, fp, fn, _ = contingency.once(pair_counts, pool)
     key, response = both + fn, both + fp
-    if contingency.outside:  # fp counts items that are not in the key, too
+    if contingency.outside:  # fp includes items that are not in the key
         sizes = contingency.pred_n
         response = Fraction(sum_products(sizes, sizes - 1), 2)
     more = {}
@@ -375,14 +375,14 @@ def links(contingency: Contingency, pool: Pool) -> tuple[Links, Links]:
 
 
 def _with_others(sizes: Int64s, others: Int64s) -> tuple[int, int]:
-    """Count the pairs that further mentions of each entity make with its others, and with each other."""
+    """Count the pairs that further mentions of each entity form with its other mentions and with each other."""
     there = others > 0
     sizes, others = sizes[there], others[there]
     return sum_products(sizes, others), sum_products(others, others - 1) // 2
 
 
 def sum_products(a: Int64s, b: Int64s) -> int:
-    """Sum products of counts exactly: first factors are cut into digits short enough for sums of 64 bits.
+    """Return the exact sum of products of counts; the first factors are split so that partial sums fit 64 bits.
 
     Examples
     --------
@@ -399,7 +399,7 @@ def sum_products(a: Int64s, b: Int64s) -> int:
 
 # Clusters
 class ClusterCounts(NamedTuple):
-    """Numbers of items, of cells, and of the clusters of either side."""
+    """Numbers of items, of cells, and of the clusters of each side."""
 
     n_items: int
     n_cells: int
@@ -408,7 +408,7 @@ class ClusterCounts(NamedTuple):
 
 
 def count_clusters(contingency: Contingency, pool: Pool) -> ClusterCounts:
-    """Return the numbers of clusters that have scored items."""
+    """Return the numbers of items, cells, and clusters that have scored items."""
     return ClusterCounts(contingency.n_items, contingency.n_cells, contingency.n_true, contingency.n_pred)
 
 
@@ -416,21 +416,21 @@ PRECISION, RECALL = pointwise["precision"], pointwise["recall"]
 
 
 class ClusterMeans(NamedTuple):
-    """Precision and recall, each averaged over the items of a cluster, then over clusters, each once."""
+    """Precision and recall, averaged over the items of each cluster, then over clusters with equal weight."""
 
     precision: float
     recall: float
 
 
 def means_of_clusters(side: str, contingency: Contingency, pool: Pool) -> ClusterMeans:
-    """Average over the clusters of a side; those whose items all have weight 0 have no mean."""
+    """Return the means over the clusters of a side; a cluster whose items all have weight 0 is skipped."""
     groups = means_by_cluster(contingency, side, [PRECISION, RECALL], beta=1.0)
     there = groups["weight"] > 0
     return ClusterMeans(*(float(np.mean(groups[metric.name][there])) for metric in (PRECISION, RECALL)))
 
 
 class Losses(NamedTuple):
-    """The losses of precision and of recall, as means over all items."""
+    """The losses of precision and of recall, averaged over all items."""
 
     over: float
     under: float
@@ -443,23 +443,23 @@ def losses(contingency: Contingency, pool: Pool) -> Losses:
 
 
 class LossesByChance(NamedTuple):
-    """The losses of precision and of recall to expect where items are shuffled and sizes stay."""
+    """The expected losses of precision and of recall if items are shuffled and cluster sizes kept."""
 
     of_precision: float
     of_recall: float
-    same: bool  #: whether the clusterings are the same
+    same: bool  #: whether the clusterings are identical
 
 
 def losses_by_chance(contingency: Contingency, pool: Pool) -> LossesByChance:
     """Return the expected losses.
 
-    An item shares its cluster with others at a rate of (n - M) / n for M clusters, and each of them is wrong with the
-    chance that a random pair is in two clusters of the other side: sum of a (n - a), over n (n - 1).
+    With M clusters, (n - M) / n is the mean share of other items in an item's cluster. Each of these is wrong with
+    the probability that a random pair of items is in two clusters of the other side, sum of a (n - a) over n (n - 1).
     """
     n, n_true, n_pred = contingency.n_items, contingency.n_true, contingency.n_pred
 
     def expected(sizes: Int64s, n_clusters: int) -> float:
-        if n == n_clusters:  # n = 1, too
+        if n == n_clusters:  # includes n = 1
             return 0.0
         a = sizes.astype(np.float64)
         apart = float(np.sum(a * (n - a))) / (float(n) * float(n - 1))
@@ -469,7 +469,7 @@ def losses_by_chance(contingency: Contingency, pool: Pool) -> LossesByChance:
     return LossesByChance(expected(contingency.true_n, n_pred), expected(contingency.pred_n, n_true), same)
 
 
-#: How each of the sums is added up over all cells.
+#: Function that computes each of the sums over all cells.
 ADD_UP: dict[str, Callable[[Contingency, Pool], Any]] = {
     "pairs": pair_counts,
     "wrong pairs": wrong_pairs,
@@ -494,13 +494,13 @@ ADD_UP: dict[str, Callable[[Contingency, Pool], Any]] = {
 
 
 class CellSums(Mapping[str, Any]):
-    """The sums over all cells, each computed when a score first asks for it."""
+    """The sums over all cells by name, each computed when first requested."""
 
     def __init__(self, contingency: Contingency, pool: Pool) -> None:
         self._contingency, self._pool = contingency, pool
 
     def __getitem__(self, name: str) -> Any:
-        if name == "cells":  # of scores that are functions of all cells
+        if name == "cells":  # requested by scores that are functions of all cells
             return self._contingency, self._pool
         return self._contingency.once(ADD_UP[name], self._pool)
 
@@ -514,7 +514,7 @@ class CellSums(Mapping[str, Any]):
 def overall(
     contingency: Contingency, metrics: Iterable[Metric], *, beta: float = 1.0, pool: Pool | None = None
 ) -> dict[str, float]:
-    """Return scores over all items, by name, in the order given; without a pool on the calling thread only."""
+    """Return scores over all items by name, in the given order; without a pool, only the calling thread computes."""
     chosen = list(metrics)
     pool = pool or Pool(1)
     sums = CellSums(contingency, pool)

@@ -1,7 +1,7 @@
-"""The sums behind scores that are no means over items, by independent unit, and how scores move with each unit.
+"""Sums by independent unit behind scores that are not means over items, and how scores change with each unit.
 
-Each function takes the cells with their units, and returns what adds up over units (numbers of items, of clusters, of
-pairs, logarithms of sizes) with the way from its totals to the sums over all cells that scores are computed from.
+Each function below takes the cells with their units. It returns additive quantities by unit (numbers of items,
+clusters or pairs, logarithms of sizes), and a function from their totals to the sums over all cells that scores need.
 """
 
 from __future__ import annotations
@@ -36,45 +36,45 @@ from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Floats, Sizes
 
-#: The steps of difference quotients, as a share of a total, and the factors of their six points.
+#: The step of difference quotients relative to a total, and the factors of the six-point formula.
 STEP = 2.0**-9
 FACTORS = {1: 45 / 60, 2: -9 / 60, 3: 1 / 60}
-#: Steps are shortened, down to the last of these, until slopes over one and three of them differ by no more than a
-#: share: where a denominator is nearly 0, a longer step would leave the range in which the score is smooth.
+#: Steps are shortened, down to the last of these, until slopes over one step and over three differ by at most this
+#: share. Where a denominator is nearly 0, a longer step would leave the range in which the score is smooth.
 STEPS, ALIKE = STEP * 2.0 ** (-4.0 * np.arange(6)), 0.01
-#: How far a float is from its neighbour, as a share.
+#: Relative distance between neighbouring floats.
 EPSILON = float(np.finfo(np.float64).eps)
-#: The step in the true negatives of an item, as a share.
+#: Relative step in the true negatives of an item.
 STEP_OF_NEGATIVES = 2.0**-14
 
-#: How often linked pairs and true pairs count in what a score is a share of. Of all pairs, which accuracies are shares
-#: of, most are between units.
+#: Factors of linked pairs and of true pairs in the denominator of a score. Scores that are shares of all pairs are left
+#: out, since most of these pairs are between units.
 SHARES_OF_PAIRS = {"pair_precision": (1.0, 0.0), "pair_recall": (0.0, 1.0)} | dict.fromkeys(
     ("pair_f1", "pair_jaccard", "pair_fowlkes_mallows", "adjusted_rand"), (1.0, 1.0)
 )
 
 
 class Additive(NamedTuple):
-    """Sums by unit, and the sums over all cells from their totals."""
+    """Additive quantities by unit, and a function from their totals to the sums that scores need."""
 
     by_unit: list[Floats]  #: each of shape (n_units,)
-    fields: Callable[..., Iterable[Any]]  #: takes the totals, and returns the fields that scores take
+    fields: Callable[..., Iterable[Any]]  #: takes the totals, and returns the arguments of scores
 
 
 class Moved(NamedTuple):
-    """How much a score moves with each unit, how large the terms are that this consists of, and of how many units."""
+    """The first-order change of a score with each unit, the size of its largest term, and the number of units."""
 
-    by_unit: Floats  #: 0 on average
+    by_unit: Floats  #: change of the score with each unit; the mean is 0
     size: float
-    n: float  #: units that add to sums that it depends on, as those of items without weight do to numbers of clusters
+    n: float  #: units that contribute to the score, including those without weight that only count as clusters
 
 
 class SumsByUnit:
-    """Cells with their units, and what is added up by unit for several scores.
+    """Cells with their units, and the sums by unit that several scores share.
 
-    Entities of which the other side has no mention are units of coreference scores, too: `n_all` counts these. Units
-    from `n_joined` on that have one cell, that of two equal clusters, stand for all that are equal, if items have no
-    weights.
+    Entities without mentions on the other side are also units of coreference scores; `n_all` counts these. If items
+    have no weights, one unit that consists of a single exact cluster stands for all equal ones, among the units from
+    `n_joined` on.
     """
 
     def __init__(
@@ -90,12 +90,12 @@ class SumsByUnit:
         self._totals: dict[tuple[str, Any], Floats] = {}
 
     def cells(self, values: Any) -> Floats:
-        """Add up values of cells by unit."""
+        """Sum values of cells by unit."""
         values = np.broadcast_to(np.asarray(values, np.float64), self.units.shape)
         return np.bincount(self.units, values, self.n).astype(np.float64, copy=False)
 
     def clusters(self, side: str, values: NDArray[Any], *, every: bool = False) -> Floats:
-        """Add up values of clusters by unit: of those with a scored item, or of `every` one that has any."""
+        """Sum values of clusters by unit: of those with a scored item or, if `every`, of all that have items."""
         units = self._of_cluster[side] if every else self._of_scored[side]
         n = self.n_all if every else self.n
         if units.min(initial=0) < 0:
@@ -105,7 +105,7 @@ class SumsByUnit:
 
     @cached_property
     def _of_scored(self) -> dict[str, Codes]:
-        """The unit of each cluster by side, -1 for one without a scored item."""
+        """The unit of each cluster, by side; -1 for a cluster without scored items."""
         found = {}
         for side in SIDES:
             codes, size, cells = self.table.memberships(side)
@@ -116,7 +116,7 @@ class SumsByUnit:
 
     @cached_property
     def _of_cluster(self) -> dict[str, Codes]:
-        """The same, where a cluster without a scored item is a unit by itself if it has items of its side alone."""
+        """The unit of each cluster, by side; a cluster whose items all lack the other side is a unit of its own."""
         found, n = {}, self.n
         for side, units in self._of_scored.items():
             only = self.table.only(side)
@@ -130,22 +130,22 @@ class SumsByUnit:
 
     @cached_property
     def n_all(self) -> int:
-        """The number of units that differ, with those that have no scored item."""
+        """The number of distinct units, including those without scored items."""
         return 1 + max(self.n - 1, *(int(units.max(initial=-1)) for units in self._of_cluster.values()))
 
     @cached_property
     def _times(self) -> Floats | None:
-        """How many equal units each stands for, with those that have no scored item; None if all stand for one."""
+        """The number of equal units that each unit, scored or not, stands for; None if all are 1."""
         if self._equal is None:
             return None
         return np.append(self._equal.times, np.ones(self.n_all - self.n))
 
     def add(self, by_unit: NDArray[Any]) -> float:
-        """Add up values of all units."""
+        """Return the sum over all units of values by unit."""
         return float(np.sum(by_unit if self._times is None else by_unit * self._times[: by_unit.size]))
 
     def count(self, n: int) -> float:
-        """Return how many units the first n stand for."""
+        """Return the number of units that the first n units stand for."""
         return n - self.n + self._n_scored
 
     @cached_property
@@ -153,24 +153,24 @@ class SumsByUnit:
         return float(self.n if self._equal is None else np.sum(self._equal.times))
 
     def of_whole(self, values: NDArray[Any], side: str | None = None) -> NDArray[Any]:
-        """Return the values of these cells, or clusters of a side, from those of the whole table."""
+        """Return the values of these cells, or of these clusters of a side, given values for the whole table."""
         if self._equal is None:
             return values
         return values[self._equal.places if side is None else self._equal.in_whole[side]]
 
     def sums(self, name: str) -> Additive:
-        """Return sums by unit, added up when a score asks for them first."""
+        """Return sums by unit, computed when first requested."""
         if name not in self._known:
             self._known[name] = BY_UNIT[name](self)
         return self._known[name]
 
     def score(self, metric: Metric) -> float:
-        """Return a score as it comes from the sums of all units."""
+        """Return a score computed from the sums of all units."""
         by_unit, function = self.function(metric)
         return float(function(self.totals(metric, by_unit)))
 
     def moved(self, metric: Metric) -> Moved:
-        """Return how much a score moves with each unit: slopes times its sums, less the mean over units."""
+        """Return the first-order change of a score by each unit: derivatives times its sums, minus the mean."""
         by_unit, function = self.function(metric)
         totals = self.totals(metric, by_unit)
         slopes = difference_quotients(function, totals)
@@ -181,12 +181,12 @@ class SumsByUnit:
                 moved[: each.size] += slope * each
                 adds[: each.size] |= each != 0
         moved -= self.add(moved) / self.count(moved.size)
-        with np.errstate(invalid="ignore"):  # of infinite scores
+        with np.errstate(invalid="ignore"):  # scores may be infinite
             size = float(np.max(np.abs([function(totals), *(slopes * totals)])))
         return Moved(moved, size, self.add(adds))
 
     def totals(self, metric: Metric, by_unit: Iterable[Floats], of: Any = None) -> Floats:
-        """Return the totals of the sums of a score, or `of` each of them; those that scores share are added up once."""
+        """Return the total of each sum, or of `of(sum)`, that a score needs; totals that scores share are cached."""
 
         def total(each: Floats) -> float:
             return self.add(each if of is None else of(each))
@@ -205,7 +205,7 @@ class SumsByUnit:
         return effective_number(amounts, squares, function, self.count(max(each.size for each in by_unit)))
 
     def largest_share(self, metric: Metric) -> float | None:
-        """Return the share of the largest unit in what a score is a share or mean of: clusters, or pairs; else None."""
+        """Return the largest unit's share of the clusters or pairs that a score averages; None for other scores."""
         if is_share_of_pairs(metric):
             tp, fp, fn = self.sums("pairs").by_unit[-3:]
             by_unit = pairs_of(metric, tp + fp, tp + fn)
@@ -216,7 +216,7 @@ class SumsByUnit:
         return largest_share(by_unit, self.add(by_unit))
 
     def function(self, metric: Metric) -> tuple[list[Floats], Callable[[Floats], Any]]:
-        """Return the sums by unit of a score, and its formula by their totals, which may be arrays of these."""
+        """Return the sums by unit of a score, and the score as a function of their totals, which may be arrays."""
         parts = (
             [self.sums(name) for name in metric.sums] if metric.overall_only else [_of_formula(self, metric)]
         )
@@ -232,30 +232,30 @@ class SumsByUnit:
 
 
 def is_share_of_pairs(metric: Metric) -> bool:
-    """Return whether a score is a share of the pairs of one side or both, or is made of such shares."""
+    """Return whether a score is a share of the pairs of one or both sides, or combines such shares."""
     return (metric.alias_of or metric.name) in SHARES_OF_PAIRS
 
 
 def is_mean_of_clusters(metric: Metric) -> bool:
-    """Return whether a score is a mean over clusters, or F of such means."""
+    """Return whether a score is a mean over clusters, or the F of such means."""
     return bool(metric.sums) and all(name.startswith("means of ") for name in metric.sums)
 
 
 def pairs_of(metric: Metric, linked: Floats, true: Floats) -> Floats:
-    """Return the pairs by unit that a score is a share of."""
+    """Return the number of pairs in a score's denominator, by unit."""
     of_linked, of_true = SHARES_OF_PAIRS[metric.alias_of or metric.name]
     return of_linked * linked + of_true * true
 
 
 def largest_share(by_unit: Floats, total: float) -> float:
-    """Return the share of the largest unit; 0 where there is nothing."""
+    """Return the share of the largest unit; 0 if the total is 0."""
     return float(np.max(by_unit)) / total if total > 0 else 0.0
 
 
 def difference_quotients(function: Callable[[Floats], Any], at: Floats) -> Floats:
-    """Return the derivatives by each argument, to some 13 digits; 0 where an argument is 0: no unit adds to it.
+    """Return the derivative by each argument, to about 13 digits; 0 where an argument is 0, since no unit contributes.
 
-    Arguments are numbers, or arrays for a function that works element by element.
+    Arguments are numbers, or arrays if the function works element by element.
 
     >>> slopes = difference_quotients(lambda x: x[0] / (x[0] + x[1]), np.array([1.0, 3.0]))
     >>> slopes.round(12).tolist()  # 3 / 16, -1 / 16
@@ -274,10 +274,10 @@ def difference_quotients(function: Callable[[Floats], Any], at: Floats) -> Float
 
 
 def _quotient(function: Callable[[Floats], Any], at: Floats, k: int, step: Any) -> tuple[Floats, Floats]:
-    """Return the derivative by the k-th argument, and how far the slopes over one and three steps are apart.
+    """Return the derivative by the k-th argument, and how much the slopes over one step and three steps differ.
 
-    They are at least as far apart as rounding of the function leaves them: else the shortest step, where that is most,
-    would be taken for a slope of 0.
+    The difference is at least the rounding error of the function divided by the step; otherwise the shortest step,
+    where this error is largest, could yield a derivative of 0.
     """
     slopes, largest = {}, np.zeros(())
     with np.errstate(all="ignore"):
@@ -294,7 +294,7 @@ def _quotient(function: Callable[[Floats], Any], at: Floats, k: int, step: Any) 
 
 
 def effective_units(by_unit: ArrayLike, function: Callable[[Floats], float]) -> float:
-    """Return the effective number of units behind a function of totals: of each sum, as far as it depends on that.
+    """Return the effective number of units behind a function of totals; sums count as far as it depends on them.
 
     >>> right, wrong, others = [3.0, 1.0], [0.0, 0.0], [1.0, 0.0]
     >>> effective_units([right, wrong, others], lambda x: x[0] / (x[0] + x[1]))  # (3 + 1)**2 / (3**2 + 1**2)
@@ -307,10 +307,10 @@ def effective_units(by_unit: ArrayLike, function: Callable[[Floats], float]) -> 
 def effective_number(
     totals: Floats, squares: Floats, function: Callable[[Floats], float], n_units: float
 ) -> float:
-    """Return the same from the totals of amounts by unit and of their squares.
+    """Return the effective number of units from totals over units of amounts and of their squares.
 
-    Sums that are 0 are taken as small: a score without an error of some kind depends on the sums that this is a share
-    of, too.
+    Totals of 0 are replaced by small numbers: a score without errors of some kind also depends on the sums that it is
+    a share of.
     """
     some = np.where(totals > 0, totals, STEP * totals.max())
     dependence = shares = 0.0
@@ -326,7 +326,7 @@ def effective_number(
 
 
 def has_sums_by_unit(metric: Metric, *, overlapping: bool = False) -> bool:
-    """Return whether a score is a function of sums by unit that are listed here."""
+    """Return whether a score is a function of the sums by unit listed in this module."""
     if metric.overall_only:
         return all(name in (OF_COVERS if overlapping else BY_UNIT) for name in metric.sums)
     plain = metric.formula is not None and metric.matrix is None and not metric.leave_one_out
@@ -335,7 +335,7 @@ def has_sums_by_unit(metric: Metric, *, overlapping: bool = False) -> bool:
 
 # Means over items of formulas with true negatives
 def scores_and_slopes(table: Contingency, metric: Metric) -> tuple[Floats, Floats]:
-    """Return the score of the items of each cell, and how much it moves with their true negatives."""
+    """Return the score of each cell's items, and its derivative by their true negatives. Shape (n_cells,) each."""
     negatives = None if table.outside else TrueNegatives(table)
     scores, slopes = np.empty(table.n_cells), np.zeros(table.n_cells)
     for start, stop in blocks(table.n_cells, CELL_BLOCK):
@@ -347,18 +347,18 @@ def scores_and_slopes(table: Contingency, metric: Metric) -> tuple[Floats, Float
                 for step in (STEP_OF_NEGATIVES, -STEP_OF_NEGATIVES)
             )
             steps = 2 * STEP_OF_NEGATIVES * matrix.tn
-            with np.errstate(invalid="ignore"):  # of infinite scores
+            with np.errstate(invalid="ignore"):  # scores may be infinite
                 np.divide(up - down, steps, out=slopes[start:stop], where=steps > 0)
     return scores, slopes
 
 
 def weight_of_cells(table: Contingency) -> NDArray[Any]:
-    """Return what each cell adds to the total of which true negatives are a part."""
+    """Return the contribution of each cell to the total from which true negatives are computed."""
     return table.n if table.weighting == "outer" else table.weight
 
 
 def _of_formula(by: SumsByUnit, metric: Metric) -> Additive:
-    """Return weights, weights * score, and the total of which true negatives are a part."""
+    """Return the sums for a mean over items: weights, weights * score, and the total that includes true negatives."""
     table = by.table
     scores, slopes = scores_and_slopes(table, metric)
     slope, whole = by.add(by.cells(table.weight * slopes)), by.cells(weight_of_cells(table))
@@ -396,7 +396,7 @@ def _wrong_pairs(by: SumsByUnit) -> Additive:
 
 
 def _shared_clusters(by: SumsByUnit) -> Additive:
-    """Return the sums of pairs, of which Omega counts those that share one cluster and none, or more of a cover."""
+    """Return the sums of pairs for Omega, by the number of clusters that a pair shares: 0 or 1, or more in a cover."""
     table = by.table
     if table.overlapping:
         found = shared_clusters_by_unit(table.once(sides_of, by.pool), by.units, by.n, table.max_pairs)
@@ -412,7 +412,7 @@ def _shared_clusters(by: SumsByUnit) -> Additive:
 
 # Entropies
 def _entropies(by: SumsByUnit) -> Additive:
-    """Return weights, what the weight of true clusters lacks to one of all items, and both losses, in logarithms."""
+    """Return the sums for entropies: weights, w log(N / a) of true clusters of weight a, and both losses."""
     table = by.table
     w, whole = table.weight, table.total_weight
     open_true = w * np.log(whole / (w + table.fn))
@@ -425,17 +425,17 @@ def _entropies(by: SumsByUnit) -> Additive:
         more = np.log(weight / whole)
         true, pred = (
             np.maximum(more + each / weight, 0.0) for each in (true, pred)
-        )  # that of one cluster is 0
+        )  # rounding must not make the entropy of a single cluster negative
         return sums.Entropies(true, pred, true_given_pred / weight, pred_given_true / weight)
 
     return Additive([by.cells(each) for each in (w, open_true, *losses)], entropies)
 
 
 def _entropies_of_clusters(by: SumsByUnit) -> Additive:
-    """Return items, and of each side the clusters and what `Left` adds up.
+    """Return the number of items, and for each side the number of clusters and the sums of `Left`.
 
-    All of it depends on the number of items, and jumps where that decides whether a cluster tells of another. So slopes
-    by it are those of chords, as long as the number of items varies between samples.
+    All of them depend on the number of items, with jumps where it decides whether a cluster is informative about
+    another. Derivatives by it are therefore slopes over a range as wide as its variation between samples.
     """
     sides, n, items = by.table.once(sides_of, by.pool), float(by.table.n_items), by.cells(by.table.n)
     spread = max(float(np.sqrt(by.add((items - n / by.count(by.n)) ** 2))) / n, STEP)
@@ -459,7 +459,7 @@ def _entropies_of_clusters(by: SumsByUnit) -> Additive:
 
 
 def _chance(by: SumsByUnit) -> Additive:
-    """Return items, and what the clusters of each side add to the information by chance."""
+    """Return the number of items, and what each side's clusters contribute to the information by chance."""
     table, n = by.table, by.table.n_items
     counts = by.whole.once(sums.count, by.pool)
     chance = sums.chance_of_counts(counts, n, by.pool)
@@ -488,7 +488,7 @@ def _chance(by: SumsByUnit) -> Additive:
 
 
 def _code_lengths(by: SumsByUnit) -> Additive:
-    """Return items, true clusters, one loss, and the code lengths of the clusters for as many classes as there are."""
+    """Return the numbers of items and true clusters, one loss, and the code lengths of each side's clusters."""
     table, n_true = by.table, by.table.n_true
     n = table.n.astype(np.float64)
     loss = n * np.log1p(table.fp / n)
@@ -518,7 +518,7 @@ def _clusters(by: SumsByUnit) -> Additive:
 
 
 def _means_of_clusters(side: str, by: SumsByUnit) -> Additive:
-    """Return the number of clusters with weight, and their mean precision and recall, added up."""
+    """Return the number of clusters with weight, and the sums of their mean precision and recall."""
     table = by.table
     tp, fp, fn, _ = confusion(table)
     weight = table.true_weight if side == "true" else table.pred_weight
@@ -541,13 +541,13 @@ def _losses(by: SumsByUnit) -> Additive:
 
 
 def _losses_by_chance(by: SumsByUnit) -> Additive:
-    """Return items, clusters, and the squares of their sizes."""
+    """Return the numbers of items and clusters, and the sums of squared cluster sizes."""
     table = by.table
     same = by.whole.n_cells == table.n_true == table.n_pred
     sizes = [table.true_n.astype(np.float64), table.pred_n.astype(np.float64)]
 
     def fields(n: float, n_true: float, n_pred: float, true: float, pred: float) -> sums.LossesByChance:
-        # smooth where each item is a cluster, too: that n is less than the clusters is a step of a quotient alone
+        # smooth even if each item is a cluster: n falls below the number of clusters only in difference quotients
         of_precision, of_recall = (
             (n - clusters) / n * (n * n - squares) / (n * (n - 1)) if n > 1 else 0.0
             for clusters, squares in ((n_pred, true), (n_true, pred))
@@ -561,7 +561,7 @@ def _losses_by_chance(by: SumsByUnit) -> Additive:
 
 # Counterparts
 def _counterparts(by: SumsByUnit) -> Additive:
-    """Return the figures of the best counterparts of both sides, each cluster with its own."""
+    """Return the sums of `Fit` for both sides, where each cluster contributes to its own unit."""
     table, n = by.table, len(Fit._fields)
     if isinstance(table, Cover):
         of_sides = zip(SIDES, best_overlaps(table), strict=True)
@@ -587,7 +587,7 @@ def _counterparts(by: SumsByUnit) -> Additive:
 
 
 def _majorities(by: SumsByUnit) -> Additive:
-    """Return the items in the largest cells of clusters, and the clusters matched with classes of these cells."""
+    """Return the items in largest cells of predicted clusters, and the clusters matched with their majority classes."""
     table = by.table
     codes, size = table.codes("pred")
     largest = np.zeros(size, np.int64)
@@ -597,7 +597,9 @@ def _majorities(by: SumsByUnit) -> Additive:
     pred, true = (own[rivals].astype(np.int64) for own in (codes, table.true))
     only = np.bincount(pred, minlength=size)[pred] == 1
     taken = np.zeros(table.n_codes["true"])
-    taken[true[only]] = 1.0  # by one of the clusters that have no other choice, all in one unit
+    taken[true[only]] = (
+        1.0  # by a cluster that has no other choice; all such clusters of a class are in one unit
+    )
     free = ~only & (taken[true] == 0.0)
     matched, _ = best_pairs(pred[free], true[free], np.ones(np.count_nonzero(free)), size, taken.size)
     ones = np.bincount(matched, minlength=size).astype(np.float64)
@@ -639,7 +641,7 @@ def _entities(by: SumsByUnit) -> Additive:
 
 
 def _links(by: SumsByUnit) -> Additive:
-    """Return mentions and links within entities: of both sides together, and of each with all of its mentions."""
+    """Return mentions and links within entities: shared by both sides, and of each side with all of its mentions."""
     table = by.table
     n = table.n.astype(np.float64)
     scored, every = [], []
@@ -659,7 +661,7 @@ def _links(by: SumsByUnit) -> Additive:
     return Additive([by.cells(n), by.cells(n * (n - 1) / 2), *scored, *every], fields)
 
 
-#: How each of the sums is added up by unit.
+#: Function that computes each of the sums by unit.
 BY_UNIT: Mapping[str, Callable[[SumsByUnit], Additive]] = {
     "pairs": _pairs,
     "wrong pairs": _wrong_pairs,
@@ -681,5 +683,5 @@ BY_UNIT: Mapping[str, Callable[[SumsByUnit], Additive]] = {
     "pairing of entities": partial(_paired, pairs_by_similarity),
     "entropies of clusters": _entropies_of_clusters,
 }
-#: Those of them that are added up where clusters overlap, too.
+#: Names of the sums that are also defined where clusters overlap.
 OF_COVERS = ("counterparts", "shared clusters", "entropies of clusters")

@@ -1,4 +1,4 @@
-"""Functions of two labelings that are not single scores of the registry, each documented on its own."""
+"""Functions of two labelings that are not single scores of the registry; each has its own documentation."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def pointwise_score(
     Parameters
     ----------
     formula : callable
-        Takes `(tp, fp, fn, tn)`, arrays of float64, and returns an array of their shape, element
-        by element: the weights of the items that are with an item on both sides (including
+        Takes `(tp, fp, fn, tn)`, float64 arrays of one shape, and returns an array of that shape, element by
+        element. The four are the total weights of the items that share an item's cluster on both sides (including
         itself), only on the predicted side, only on the true side, and on neither.
     labels_true, labels_pred : array-like of shape (n_items,)
         Cluster label of each item, both in the same item order.
     sample_weight : array-like of shape (n_items,), optional
         Positive weight of each item, inside the clusters and in the mean.
     contingency : Contingency, optional
-        The cells, as returned by `fastbcubed.contingency`, in place of labels and weights. If it counts items outside
+        The cells, as returned by `fastbcubed.contingency`, instead of labels and weights. If it counts items outside
         the truth, `tn` is None.
 
     Returns
@@ -64,8 +64,8 @@ def pointwise_score(
 
     Notes
     -----
-    All items of a cell share their matrix, so the formula sees each cell once, in blocks. One pass
-    over the items counts the cells; the rest is linear in the cells.
+    All items of a cell have the same matrix, so the formula is called for blocks of cells. One pass over the items
+    counts the cells; the rest is linear in the cells.
 
     References
     ----------
@@ -73,7 +73,7 @@ def pointwise_score(
 
     Examples
     --------
-    The Tversky index, which lets a missing item count half as much as a wrong one. The matrices of
+    The Tversky index, in which a missing item counts half as much as a wrong one. The matrices of
     the four pairs of items are (2, 0, 2, 4), (2, 2, 2, 2), (2, 2, 2, 2) and (2, 0, 2, 4).
 
     >>> def tversky(tp, fp, fn, tn):
@@ -103,15 +103,16 @@ def pair_confusion_matrix(
     labels_true, labels_pred : array-like of shape (n_items,)
         Cluster label of each item, both in the same item order.
     sample_weight : array-like of shape (n_items,), optional
-        Positive weight of each item; a pair then counts the product of its items' weights.
+        Positive weight of each item; a pair then counts as the product of its items' weights.
     contingency : Contingency, optional
-        The cells, as returned by `fastbcubed.contingency`, in place of labels and weights.
+        The cells, as returned by `fastbcubed.contingency`, instead of labels and weights.
 
     Returns
     -------
     ndarray of shape (2, 2)
-        Rows are apart and together in the truth, columns apart and together in the prediction: ordered
-        pairs, so each pair counts twice. int64; Python integers if that is too small; float64 with weights.
+        Rows are apart and together in the truth, columns apart and together in the prediction. Pairs are ordered, so
+        each pair counts twice. The dtype is int64, object (Python integers) if int64 is too small, or float64 with
+        weights.
 
     Raises
     ------
@@ -123,7 +124,7 @@ def pair_confusion_matrix(
 
     Notes
     -----
-    As in scikit-learn, which has no weights, and whose int64 values overflow silently from 3e9 items on.
+    Values agree with scikit-learn, which takes no weights, and whose int64 values overflow silently from 3e9 items on.
 
     Examples
     --------
@@ -144,7 +145,7 @@ def pair_confusion_matrix(
 
 @public
 class ExactMatch(NamedTuple):
-    """The shares of predicted and of true clusters that the other side has, too, and their F1."""
+    """The shares of predicted and of true clusters that also occur on the other side, and their F1."""
 
     precision: float
     recall: float
@@ -166,13 +167,13 @@ def exact_match(
         Cluster label of each item, or a set of labels for each, both in the same item order; or a dict from
         item to cluster or set of clusters; or a clustering with a row per membership.
     contingency : Contingency, optional
-        The cells, as returned by `fastbcubed.contingency`, in place of labels.
+        The cells, as returned by `fastbcubed.contingency`, instead of labels.
 
     Returns
     -------
     ExactMatch
-        Named tuple (precision, recall, f1): the shares of predicted and of true clusters that the
-        other side has, too, and their F1. All are 1 if and only if the clusterings are identical.
+        Named tuple (precision, recall, f1): the shares of predicted and of true clusters that also occur on the other
+        side, and their F1. All are 1 if and only if the clusterings are identical.
 
     Raises
     ------
@@ -185,7 +186,7 @@ def exact_match(
     Notes
     -----
     If clusters overlap, CICE-BCubed and other scores can be 1 for clusterings that differ in how often a cluster
-    occurs; this one cannot. Weights make no difference.
+    occurs; this score cannot. Weights make no difference.
 
     Examples
     --------
@@ -198,7 +199,7 @@ def exact_match(
 
 # The cost of splits and merges
 Cost = float | Callable[[Floats, Floats], Any]
-#: Costs are checked on at most this many steps, and on small blocks: two that are added, and the block they join.
+#: Number of steps on which costs are checked, and small blocks for it: two blocks that are added to a third.
 TRIED = 1 << 14
 SMALL = (1.0, 2.0, 3.0, 5.0), (1.0, 2.0, 3.0, 5.0), (0.0, 1.0, 2.0, 8.0)
 
@@ -213,7 +214,7 @@ def merge_distance(
     sample_weight: ArrayLike | None = None,
     contingency: Contingency | None = None,
 ) -> float:
-    """Cost of the splits and merges that lead to the true clusters, all splits first.
+    """Cost of the splits and merges that turn the predicted clusters into the true ones, with all splits first.
 
     Parameters
     ----------
@@ -226,12 +227,12 @@ def merge_distance(
     sample_weight : array-like of shape (n_items,), optional
         Positive weight of each item; the size of a block is then its weight.
     contingency : Contingency, optional
-        The cells, as returned by `fastbcubed.contingency`, in place of labels and weights.
+        The cells, as returned by `fastbcubed.contingency`, instead of labels and weights.
 
     Returns
     -------
     float
-        The cost; 0 if the clusterings are the same, and only then if all costs are positive.
+        The cost; 0 if the clusterings are identical and, if all costs are positive, only then.
 
     Raises
     ------
@@ -249,9 +250,9 @@ def merge_distance(
     Notes
     -----
     Every predicted cluster is split into its cells, and the cells of every true cluster are merged. With costs of 1,
-    this is `basic_merge_distance`; with a cost of x * y for splits and 0 for merges, it is the number of pairs that
-    are wrongly together, `pair_fp`, and the other way round `pair_fn`; with h(x + y) - h(x) - h(y), where h(x) = x /
-    n * log2(x / n), it is the variation of information. The cost is linear in the cells.
+    this is `basic_merge_distance`. With a cost of x * y for splits and 0 for merges, it is the number of pairs that
+    are wrongly together, `pair_fp`; with the costs exchanged, it is `pair_fn`. With h(x + y) - h(x) - h(y) for both,
+    where h(x) = x / n * log2(x / n), it is the variation of information. The run time is linear in the cells.
 
     References
     ----------
@@ -272,9 +273,9 @@ def merge_distance(
 
 
 def cost_of_steps(contingency: Contingency, split_cost: Cost, merge_cost: Cost) -> float:
-    """Return the cost of splitting clusters into their cells, and of merging these into the classes.
+    """Return the cost of splitting clusters into their cells, and of merging the cells into the true clusters.
 
-    Raise MetricError if a cost depends on the order of the steps, or is no real number.
+    Raises MetricError if a cost depends on the order of the steps, or is not a real number.
     """
     total = 0.0
     for side, name, cost in (("pred", "split_cost", split_cost), ("true", "merge_cost", merge_cost)):
@@ -283,7 +284,7 @@ def cost_of_steps(contingency: Contingency, split_cost: Cost, merge_cost: Cost) 
 
 
 def _chain_cost(codes: NDArray[np.integer], n_codes: int, sizes: Floats, name: str, cost: Cost) -> float:
-    """Add up the cost of joining, or parting, the cells of each cluster one after the other."""
+    """Return the cost of joining, or splitting off, the cells of each cluster one after the other."""
     last, before = np.empty(sizes.size), np.empty(sizes.size)
     kernels.metrics.gather(codes, sizes, np.zeros(n_codes), last, before)
     further = np.flatnonzero(last)
@@ -311,7 +312,7 @@ def _price(name: str, cost: Cost, x: Floats, y: Floats) -> Floats:
 def _check_order(
     name: str, price: Callable[[Floats, Floats], Floats], x: Floats, y: Floats, z: Floats
 ) -> None:
-    """Raise if the order of adding x and y to z, gathered before (0 for nothing), matters."""
+    """Raise MetricError if the order in which blocks of sizes x and y are added to one of size z changes the cost."""
     some = z > 0
     first, other = price(x, y + z), price(y, x + z)
     first[some] += price(y[some], z[some])

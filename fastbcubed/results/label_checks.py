@@ -129,7 +129,7 @@ def with_spaces(word: str, sizes: Mapping[str, int]) -> Iterator[Notice]:
 
 
 def several_in_one_label(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Warn if clusters may overlap, each item has one, and labels look like several clusters in one text."""
+    """Warn if clusters may overlap, each item has one label, and labels look like several clusters in one string."""
     table = ev.contingency
     if not table.overlapping:
         return
@@ -143,9 +143,9 @@ def several_in_one_label(ev: Any, n_items: int) -> Iterator[Notice]:
                 sign != "," or any(parts[part.strip()] > 1 for text in cells for part in text.split(sign))
             ):
                 message = (
-                    f"Each item has one label in the {Word(word)}, and {count(len(cells))} of these look like "
-                    f"several clusters in one text ({first_few(cells, SHOWN)}). Each is read as one cluster: split "
-                    f"the texts at {sign!r}, and give an item a row for each of its clusters."
+                    f"Each item has one label in the {Word(word)}, and {count(len(cells))} of these labels look like "
+                    f"several clusters in one string ({first_few(cells, SHOWN)}). Each is read as one cluster: split "
+                    f"the strings at {sign!r}, and give an item a row for each of its clusters."
                 )
                 figures = {"side": word, "n_clusters": len(cells), "separator": sign, "labels": cells[:SHOWN]}
                 yield Notice(WARNING, message, figures)

@@ -1,1 +1,1 @@
-"""Infrastructure: threads, memory, spill, files, progress; independent of clusterings."""
+"""Infrastructure that does not depend on clusterings: threads, memory, spill, files, progress."""

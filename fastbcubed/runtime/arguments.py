@@ -1,4 +1,4 @@
-"""Checks of the arguments of public functions: booleans, choices, numbers and paths, each in one place."""
+"""Checks of the arguments of public functions: booleans, choices, numbers and paths, each defined once."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from fastbcubed.errors import (
     quoted,
 )
 
-#: The highest seed, of 128 bits, as NumPy's own are.
+#: The highest seed; like NumPy's, seeds have up to 128 bits.
 MOST_SEED = (1 << 128) - 1
 
 
 def is_one_of(value: Any, known: Collection[str | None]) -> bool:
-    """Return whether a value is one of these; False for values that cannot be compared, such as arrays.
+    """Return whether a value is one of the `known` ones; False for values that cannot be compared, such as arrays.
 
     Examples
     --------
@@ -38,12 +38,12 @@ def is_one_of(value: Any, known: Collection[str | None]) -> bool:
     return (value is None or isinstance(value, str)) and value in known
 
 
-#: A URI, or one that pathlib has shortened; a single letter is a drive.
+#: A URI, possibly shortened by pathlib to one slash; a single letter before the colon is a drive, not a scheme.
 _URI = re.compile(r"[A-Za-z][\w+.-]+:(/|$)")
 
 
 def true_or_false(value: Any, name: str) -> bool:
-    """Return a boolean of Python or NumPy, or raise OptionError.
+    """Return the value as a bool if it is a boolean of Python or NumPy; otherwise raise OptionError.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def true_or_false(value: Any, name: str) -> bool:
 
 
 def a_text(value: Any, name: str) -> str:
-    """Return a text, or raise OptionError.
+    """Return the value if it is a string; otherwise raise OptionError.
 
     >>> a_text("Run 7", "title")
     'Run 7'
@@ -71,7 +71,7 @@ def a_text(value: Any, name: str) -> str:
 
 
 def is_bare(value: Any) -> bool:
-    """Return whether a value is a NumPy array without dimensions: it looks like a list, but has no elements.
+    """Return whether a value is a NumPy array without dimensions, which looks like a list but cannot be iterated.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def refuse_bare(**arguments: Any) -> None:
 
 
 def is_utf8(text: str) -> bool:
-    """Return whether a text can be encoded as UTF-8; lone surrogates cannot."""
+    """Return whether a string can be encoded as UTF-8, i.e. has no lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -100,7 +100,7 @@ def is_utf8(text: str) -> bool:
 
 
 def as_several(value: Any) -> list[Any]:
-    """Return several values as a list, and a single one as a list with one element.
+    """Return a list of values; a single value, including a string, becomes a list with one element.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def as_several(value: Any) -> list[Any]:
 
 
 def is_whole(value: Any) -> bool:
-    """Return whether a value is an integer of Python or NumPy: no boolean, and no duration, which NumPy counts as one.
+    """Return whether a value is an integer of Python or NumPy; booleans and NumPy's durations are not.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def is_whole(value: Any) -> bool:
 
 
 def whole_number(value: Any, name: str, of: str = "", *, least: int = 0, most: int = sys.maxsize) -> int:
-    """Return a whole number of any type, or raise OptionError; `of` is what it counts.
+    """Return an integer of any type as an int, or raise OptionError; `of` names what it counts.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def whole_number(value: Any, name: str, of: str = "", *, least: int = 0, most: i
 
 
 def seed_of(value: Any) -> int:
-    """Return a seed, or raise OptionError.
+    """Return a valid seed as an int, or raise OptionError.
 
     >>> seed_of(np.int64(7)), seed_of(2**100) == 2**100
     (7, True)
@@ -155,7 +155,7 @@ def seed_of(value: Any) -> int:
 
 
 def limit_of(value: Any, name: str = "limit", of: str = "rows") -> int:
-    """Return a limit, or raise OptionError; one beyond all that can be counted is the highest that can.
+    """Return a limit as an int, at most `sys.maxsize`, or raise OptionError.
 
     >>> limit_of(5), limit_of(10**400) == sys.maxsize
     (5, True)
@@ -165,7 +165,7 @@ def limit_of(value: Any, name: str = "limit", of: str = "rows") -> int:
 
 
 def as_float(value: Any) -> float:
-    """Return a real number of any type as a float, NaN for anything else; what no float holds is infinite.
+    """Return a real number of any type as a float, infinite if it is too large; NaN for anything else.
 
     >>> as_float(1), as_float(np.float32(0.5)), as_float(10**400), as_float("1"), as_float(True)
     (1.0, 0.5, inf, nan, nan)
@@ -184,9 +184,9 @@ def number(
     fits: Callable[[float], bool] = math.isfinite,
     error: type[FastBCubedError] = OptionError,
 ) -> float:
-    """Return a real number of any type that `fits`, or raise an error that says `what` it is; NaN fits nothing.
+    """Return a real number of any type that `fits`; otherwise, and for NaN, raise an error that says `what` is valid.
 
-    `name` is that of the argument, or words for it.
+    `name` is the name of the argument, or a phrase for it.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def number(
 
 
 def number_of(value: Any, name: str, of: str = "") -> float:
-    """Return a number that is not negative and may be infinite, or raise OptionError; `of` is what it counts.
+    """Return a number from 0 to infinity as a float, or raise OptionError; `of` names what it counts.
 
     Examples
     --------
@@ -219,19 +219,19 @@ def number_of(value: Any, name: str, of: str = "") -> float:
 
 
 def is_path(value: object) -> bool:
-    """Return whether a value names files."""
+    """Return whether a value is a path: a string or an object with `__fspath__`."""
     return isinstance(value, str) or hasattr(value, "__fspath__")
 
 
 def path_of(value: Any, what: str = "a path names a file or a directory") -> str:
-    """Return a path as text, or raise an error if it is none, or if no file can have such a name.
+    """Return a path as a string, or raise an error if it is invalid.
 
     Raises
     ------
     OptionError
-        If it is neither a text nor an object with a path, or is empty; `what` says what it is.
+        If it is neither a string nor an object with a path, or is empty; `what` begins the message.
     FileFormatError
-        If it has a zero byte, or is not Unicode, which neither Arrow nor JSON can write.
+        If it contains a zero byte, or is not valid Unicode, which neither Arrow nor JSON can write.
 
     Examples
     --------
@@ -250,11 +250,11 @@ def path_of(value: Any, what: str = "a path names a file or a directory") -> str
     text = os.fsdecode(text) if isinstance(text, bytes) else text
     if not text or not isinstance(text, str):
         raise OptionError(f"{what}, not {quoted(value)}")
-    return named_file(str(text))  # one of NumPy is bytes, too
+    return named_file(str(text))  # converts a NumPy string
 
 
 def named_file(text: str) -> str:
-    """Return the name of a file, or raise FileFormatError if none can have it."""
+    """Return a file name unchanged, or raise FileFormatError if no file can have it."""
     if "\0" in text:
         raise FileFormatError(f"There is no file {quoted(text)}: no path has a zero byte.")
     if not is_utf8(text):
@@ -266,9 +266,9 @@ def named_file(text: str) -> str:
 
 
 def local_path(path: Any, what: str = "a path") -> str:
-    """Return the path of an output as `path_of` does; raise OptionError for a URI, which would be taken for local.
+    """Return the path of an output as `path_of` does; raise OptionError for a URI.
 
-    Results appear as a whole or not at all, by renaming, which object stores do not have.
+    Results appear as a whole or not at all because they are renamed at the end, which object stores do not support.
     """
     text = path_of(path, what)
     if _URI.match(text):
@@ -282,7 +282,7 @@ def local_path(path: Any, what: str = "a path") -> str:
 
 @contextmanager
 def naming_faults_of(given: Any) -> Iterator[None]:
-    """Raise ColumnError for what an object raises itself while it is read; errors of Arrow and of ours stay."""
+    """Convert exceptions that an object raises while it is read to ColumnError, except Arrow's and our own."""
     try:
         yield
     except (FastBCubedError, MemoryError):

@@ -1,9 +1,9 @@
 """Large reusable buffers: fresh memory costs page faults, which may take longer than the work itself.
 
 A buffer no longer in use is kept idle. Its pages, unless they are few, are offered to the system (MADV_FREE), which
-takes them when it needs memory; until then the next call reuses them at no cost. Idle buffers and
-those in use together never exceed the peak use so far, so a process looks as large after a big call
-as during it: pages of the longest idle buffers are given back first, and no more of them than necessary.
+takes them when it needs memory; until then, reusing them costs nothing. Idle and used buffers together never exceed
+the peak use so far, so a process appears as large after a big call as during it: when more is needed, pages of the
+longest idle buffers are returned to the system first, and no more of them than necessary.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 
-#: Smaller arrays are left to NumPy.
+#: Smaller arrays are allocated by NumPy.
 SMALLEST = 1 << 20
-#: Smaller idle memory is not offered to the system: that would take longer than the work on it.
+#: Smaller idle memory is not offered to the system, since that would take longer than the work on it.
 LEAST_OFFERED = 4 << 20
 _HUGE_PAGE = 2 << 20
-#: How many times larger than the request idle memory may be. Stages need buffers of different sizes: with a smaller
-#: factor, each would have its pages taken for the next one, call after call.
+#: Maximum ratio of the size of reused idle memory to the size requested. Stages need buffers of different sizes; with a
+#: smaller ratio, the pages of each would be returned to make room for the next, in every call.
 _LARGER = 3
 
-#: Idle memory and the size of its resident pages by its `id`, longest idle first, and the size in use by the `id` of
-#: the memory. Single operations on a dictionary, including its copy, are atomic: no lock, which might be held at a
+#: Idle memory and the size of its resident pages by `id`, longest idle first; and the sizes of used memory by `id`.
+#: Single operations on a dictionary, including its copy, are atomic, so no lock is needed, which might be held at a
 #: fork or by the garbage collector.
 _idle: dict[int, tuple[mmap.mmap, int]] = {}
 _lent: dict[int, int] = {}
@@ -34,7 +34,7 @@ _most = 0  # peak of the bytes in use
 
 
 class _Lease:
-    """The memory of an array; it is returned when the last array on it is gone."""
+    """The memory of an array, which becomes idle when the last array that uses it is gone."""
 
     def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory
@@ -47,12 +47,12 @@ class _Lease:
         }
 
     def __del__(self) -> None:
-        if _give_back is not None:  # None when the interpreter shuts down
+        if _give_back is not None:  # it is None while the interpreter shuts down
             _give_back(self._memory)
 
 
 def empty(shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Return an array like `numpy.empty`, on idle memory if there is some of similar size.
+    """Return an uninitialized array, in idle memory if there is some of similar size.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def empty(shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def pages(size: int) -> np.ndarray:
-    """Return whole pages of at least `size` bytes, on idle memory if there is some of similar size.
+    """Return an array of whole pages with at least `size` bytes, in idle memory if there is some of similar size.
 
     Examples
     --------
@@ -79,12 +79,12 @@ def pages(size: int) -> np.ndarray:
 
 
 def idle_bytes() -> int:
-    """Return the bytes of idle memory, which can be reused, or taken by the system."""
+    """Return the number of bytes of idle memory, which can be reused, or taken by the system."""
     return sum(held for _, held in _idle.copy().values())
 
 
 def release() -> None:
-    """Return all idle buffers, and memory freed but kept by the C allocator, to the system now."""
+    """Return all idle buffers, and memory that the C allocator keeps although it was freed, to the system."""
     global _most
     _idle.clear()
     _most = _in_use()
@@ -116,7 +116,7 @@ def _take_idle(size: int) -> mmap.mmap | None:
     )
     for _, key in fitting:
         entry = _idle.pop(key, None)
-        if entry is not None:  # unless another thread was faster
+        if entry is not None:  # it is None if another thread has taken the memory
             return entry[0]
     return None
 
@@ -131,7 +131,7 @@ def _map(size: int) -> mmap.mmap:
     except OSError as error:
         raise MemoryError(f"no room for {whole:,} bytes") from error
     if unit == _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
-        with suppress(OSError):  # a kernel without huge pages
+        with suppress(OSError):  # the kernel may not support huge pages
             memory.madvise(mmap.MADV_HUGEPAGE)
     return memory
 
@@ -148,15 +148,15 @@ def _give_back(memory: mmap.mmap) -> None:
 
 
 def _drop_idle(size: int) -> None:
-    """Return idle memory, longest idle first, to the system until `size` more bytes are within the peak."""
+    """Return idle memory, longest idle first, to the system until `size` more bytes stay within the peak."""
     while _idle:
         excess = idle_bytes() + _in_use() + size - max(_most, _in_use() + size)
         if excess <= 0:
             return
-        with suppress(StopIteration, RuntimeError, KeyError):  # another thread was faster
+        with suppress(StopIteration, RuntimeError, KeyError):  # by another thread's changes
             key = next(iter(_idle))
             memory, held = _idle.pop(key)
-            if excess < held:  # the mapping stays: the next call refills these pages, and reuses the rest
+            if excess < held:  # the mapping is kept: the next call refills these pages, and reuses the rest
                 held -= _give_pages(memory, held, excess)
                 _idle[key] = memory, held
 

@@ -1,4 +1,4 @@
-"""Arithmetic on named figures that users write as text, such as the cost "5*pair_fp + pair_fn"."""
+"""Arithmetic expressions of named figures that users write as text, such as the cost "5*pair_fp + pair_fn"."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import numpy as np
 from fastbcubed.errors import OptionError, quoted
 from fastbcubed.types import Floats
 
-#: Characters of the longest text that is read.
+#: Maximum length of an expression in characters.
 LONGEST = 1000
-#: What Python's parser is given: it would warn of more, such as "1or 2".
+#: Characters and words that are passed to Python's parser, which would warn of others, such as "1or 2".
 WRITTEN = re.compile(r"(?:[\s()*/+-]|(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])|[^\W\d]\w*)+")
 OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -27,21 +27,21 @@ OPERATORS: dict[type, Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class Expression:
-    """A sum, difference, product or quotient of numbers and of figures by name."""
+    """A sum, difference, product or quotient of numbers and of named figures."""
 
     text: str
-    names: tuple[str, ...]  #: the figures, each once
+    names: tuple[str, ...]  #: the names of the figures, each once
     _tree: ast.expr
 
     def of(self, figure: Callable[[str], Any]) -> Floats:
-        """Return the value, given a function from names to numbers or arrays."""
+        """Return the value of the expression; `figure` returns the number or array with a given name."""
         known = {name: np.asarray(figure(name), np.float64) for name in self.names}
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             return np.asarray(_value(self._tree, known), np.float64)
 
 
 def is_expression(text: Any) -> bool:
-    """Return whether a text is more than a name.
+    """Return whether a string is an expression, i.e. more than a name.
 
     >>> is_expression("pair_f1"), is_expression("5*pair_fp + pair_fn")
     (False, True)
@@ -50,9 +50,9 @@ def is_expression(text: Any) -> bool:
 
 
 def parse_expression(text: str, called: Any) -> Expression:
-    """Return the expression that a text is; nothing but numbers, names, + - * / and parentheses may be in it.
+    """Return the expression that a string contains: numbers, names, + - * / and parentheses.
 
-    `called` is the argument that an error names.
+    Raises OptionError for anything else; `called` is the name of the argument in its message.
 
     >>> float(parse_expression("5*a + b/2", "score").of({"a": 1, "b": 4}.get))
     7.0
@@ -67,7 +67,7 @@ def parse_expression(text: str, called: Any) -> Expression:
         ) from None
 
 
-@lru_cache(64)  # a threshold that is chosen in a thousand samples asks for its cost in each
+@lru_cache(64)  # a threshold chosen in a thousand samples evaluates its cost in each of them
 def _parsed(text: str) -> Expression:
     if len(text) > LONGEST or not WRITTEN.fullmatch(text):
         raise ValueError
@@ -76,7 +76,7 @@ def _parsed(text: str) -> Expression:
 
 
 def _names(tree: ast.AST) -> Iterator[str]:
-    """Yield all names; raise ValueError for anything else than arithmetic."""
+    """Yield all names in a syntax tree; raise ValueError for anything that is not arithmetic."""
     match tree:
         case ast.BinOp(left, op, right) if type(op) in OPERATORS:
             yield from _names(left)

@@ -1,4 +1,4 @@
-"""Codes of keys: keys numbered from 0 up, whole or block by block, and few values placed by perfect hashing."""
+"""Codes of keys: keys numbered from 0, all at once or block by block; and few values placed by perfect hashing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_partitions import PART_ROWS, part_bits, part_blocks, scatter_keys
 from fastbcubed.runtime.threads import Pool, blocks
 
-#: A range of integers up to this many times the number of rows is numbered by a table.
+#: Integers are numbered by a lookup table if their range is at most this many times the number of rows.
 SPREAD = 4
 
 
@@ -25,10 +25,9 @@ class Numbered(NamedTuple):
 
 
 def number(keys: NDArray[np.int64], pool: Pool) -> Numbered:
-    """Assign numbers to keys by their first appearance. Shapes: (n,) -> (n,), (n_codes,).
+    """Assign numbers to keys in order of first appearance. Shapes: (n,) -> (n,), (n_codes,).
 
-    Keys in order cost one comparison each; other keys are hashed, part by part, so that each
-    lookup stays in the cache.
+    Ascending keys cost one comparison each; other keys are hashed part by part, so that lookups stay in the cache.
     """
     n = keys.size
     if not n:
@@ -80,19 +79,19 @@ def _by_parts(keys: NDArray[np.int64], codes: NDArray[np.int64], pool: Pool) -> 
     return Numbered(codes, firsts)
 
 
-#: Initial capacity for keys.
+#: Initial capacity, in keys.
 LEAST = 1 << 10
 
 
 class Numbering:
-    """The distinct keys so far: 16 to 24 bytes each, and 8 more if keys have proofs.
+    """The distinct keys so far, numbered by first appearance; they take 16 to 24 bytes each, and 8 more with proofs.
 
-    Keys are equal if their proofs are, too: hashes of values have the second word of the fingerprint as proof. Keys
-    without proofs have the proof 0.
+    Two keys are equal only if their proofs are equal as well. For hashes of values, the proof is the second word of
+    the fingerprint; keys without proofs have the proof 0.
     """
 
     def __init__(self) -> None:
-        self.n = 0  #: number of keys
+        self.n = 0  #: number of distinct keys
         self._keys: NDArray[np.int64] = np.empty(LEAST, np.int64)
         self._proofs: NDArray[np.uint64] | None = None
         self._slots: NDArray[Any] = np.full(2 * LEAST, -1, np.int32)
@@ -100,7 +99,7 @@ class Numbering:
     def add(
         self, keys: NDArray[np.int64], proofs: NDArray[np.uint64] | None = None
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return the code of each key of a block, and the rows of the new keys, in order.
+        """Return the code of each key of a block, and the rows of keys seen for the first time, in order.
 
         Codes are int32 as long as they fit.
         """
@@ -118,7 +117,7 @@ class Numbering:
         return codes, firsts[: self.n - known].copy()
 
     def growth(self, n: int) -> int:
-        """Return the maximum number of bytes that n more keys may take before the arrays they replace are freed."""
+        """Return the maximum number of bytes allocated for n more keys, before the arrays they replace are freed."""
         capacity = self._capacity(n)
         if capacity == self._keys.size:
             return 0
@@ -131,7 +130,7 @@ class Numbering:
         return capacity
 
     def _make_room(self, n: int) -> None:
-        """Make room for n more keys; half of the slots stay empty."""
+        """Allocate space for n more keys; at least half of the slots remain empty."""
         capacity = self._capacity(n)
         if capacity == self._keys.size:
             return
@@ -145,27 +144,27 @@ class Numbering:
 
 
 def _longer(values: NDArray[Any], n: int, size: int) -> NDArray[Any]:
-    """Return an array of another size with the first n values."""
+    """Return an array of the given size that begins with the first n values."""
     found = buffers.empty(size, values.dtype)
     found[:n] = values[:n]
     return found
 
 
-#: Number of hash functions tried until one gives each value its own slot.
+#: Maximum number of hash functions that are tried to give each value its own slot.
 ATTEMPTS = 16
 #: Maximum number of values.
 MOST_VALUES = 1 << 11
 
 
 class Places(NamedTuple):
-    """The value in each slot, -1 if empty, and the pilots that send values there."""
+    """A perfect hash table: the index of each slot's value, -1 if empty, and the pilots that assign slots."""
 
     values: NDArray[np.int64]  #: shape (slots,)
     pilots: NDArray[np.uint16]
 
 
 def placed(codes: NDArray[np.uint64]) -> Places | None:
-    """Return places of values by their hashes; None if no perfect hash is found."""
+    """Return a perfect hash table of values, given their hashes; None if none is found."""
     order = _largest_buckets_first(codes >> kernels.hashing.BELOW_PILOT)
     pilots = np.zeros(1 << kernels.hashing.PILOT_BITS, np.uint16)
     places = np.full(1 << kernels.hashing.SLOT_BITS, -1, np.int16)
@@ -175,6 +174,6 @@ def placed(codes: NDArray[np.uint64]) -> Places | None:
 
 
 def _largest_buckets_first(buckets: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return an order by bucket, the largest first."""
+    """Return an order of values by bucket, the largest bucket first."""
     _, bucket, counts = np.unique(buckets, return_inverse=True, return_counts=True)
     return np.lexsort((bucket, -counts[bucket]))

@@ -1,4 +1,4 @@
-"""Keys partitioned so that a part fits in a core's cache, and the join of two sides by item."""
+"""Partitioning of keys into parts that fit a core's cache, and the join of two sides by item."""
 
 from __future__ import annotations
 
@@ -14,52 +14,53 @@ from fastbcubed.runtime.threads import Pool, blocks
 
 #: Average number of rows of a part: its cells and their hash table then stay in a core's cache.
 PART_ROWS = 30_000
-#: More parts would take longer to write than their size saves; parts of more than 60 million rows are larger.
+#: Maximum number of bits of the part number: writing more parts would take more time than their size saves. Inputs of
+#: more than 60 million rows therefore have larger parts.
 MAX_BITS = 11
-#: Maximum number of bits, after these, that distinguish shards on disk.
+#: Maximum number of further bits, which distinguish shards on disk.
 MAX_SHARD_BITS = 10
 #: Minimum number of parts handled by one kernel call.
 PARTS_AT_ONCE = 4
-#: Minimum number of rows or cells scattered by one kernel call: a call costs some 50 microseconds in addition.
+#: Minimum number of rows or cells scattered by one kernel call; a call has an overhead of about 50 microseconds.
 ROWS_AT_ONCE = 1 << 18
-#: Sample size for properties of all rows.
+#: Size of the sample by which properties of all rows are judged.
 SAMPLE = 1 << 14
 
 
 def part_bits(n_rows: int, part_rows: int = PART_ROWS) -> int:
-    """Return the number of key bits that distinguish the parts of `n_rows` rows."""
+    """Return the number of key bits by which `n_rows` rows are divided into parts."""
     return min(max(0, (n_rows - 1) // part_rows).bit_length(), MAX_BITS)
 
 
 def part_blocks(n_parts: int) -> list[tuple[int, int]]:
-    """Cut parts into at most 64 blocks, which a kernel handles one by one: enough for progress and an even load."""
+    """Divide parts into at most 64 blocks, each for one kernel call: enough to report progress and balance threads."""
     return blocks(n_parts, max(PARTS_AT_ONCE, -(-n_parts // 64)))
 
 
 def row_blocks(n: int, least: int = ROWS_AT_ONCE) -> list[tuple[int, int]]:
-    """Cut rows into at most 64 blocks, which a kernel scatters one by one."""
+    """Divide rows into at most 64 blocks, each for one kernel call."""
     return blocks(n, max(least, -(-n // 64)))
 
 
 def table_slots(n: int) -> int:
-    """Return the same as `kernels.cells.table_size`, without loading and calling the kernel."""
+    """Return the same number as `kernels.cells.table_size`, without loading the kernel."""
     return max(1024, 1 << (2 * n - 1).bit_length())
 
 
 def slots_for(rows: int, dtype: DTypeLike = np.int32) -> NDArray[Any]:
-    """Return a hash table for parts of at most `rows` rows; kernels make their own for larger ones."""
+    """Return a hash table for parts of up to `rows` rows; kernels allocate larger ones themselves."""
     return np.empty(table_slots(min(rows, 2 * PART_ROWS)), dtype)
 
 
 def offsets(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Convert counts (blocks, parts) to where parts begin, and where each block writes in each part."""
+    """Return where each part begins, and where each block writes in each part, given counts (n_blocks, n_parts)."""
     bounds = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
     return bounds, bounds[:-1] + np.cumsum(counts, axis=0) - counts
 
 
 @lru_cache(maxsize=2)
 def sampled_rows(n: int, most: int = SAMPLE) -> NDArray[np.int64]:
-    """Return the numbers of a sample of n rows, spread over all of them; the same for the same n, and read-only."""
+    """Return the row numbers of a sample of n rows, spread over all; equal for equal n, and read-only."""
     mixed = np.arange(min(most, n), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     rows = ((mixed >> np.uint64(16)) % np.uint64(n)).view(np.int64)
     rows.flags.writeable = False
@@ -67,32 +68,32 @@ def sampled_rows(n: int, most: int = SAMPLE) -> NDArray[np.int64]:
 
 
 NO_ROWS = np.empty(0, np.int64)
-#: Values by row, and space for them part by part; None if there are none.
+#: Values by row, and space for these values sorted by part; None if there are no values.
 ValuesTo = tuple[NDArray[Any] | None, NDArray[Any] | None]
 
 
 class ItemParts(NamedTuple):
-    """The items of a side, part by part of their mixed key."""
+    """The items of a side, sorted by part of their mixed key."""
 
     keys: NDArray[np.int64]  #: mixed keys; shape (n_rows,)
-    #: the row of each; None where rows are numbered in this order; shape (n_rows,)
+    #: the row of each item; None if rows are numbered in this order; shape (n_rows,)
     rows: NDArray[np.integer] | None
     bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
 
 
 class Matches(NamedTuple):
-    """The matching rows of two sides, and the number of rows that repeat an item."""
+    """The matching rows of two sides, and the numbers of rows that repeat an item."""
 
-    pred_of_true: NDArray[np.int64]  #: for each true row the pred row with the same item, or -1
-    lacking: NDArray[np.bool_]  #: the pred rows without a match, or that repeat an item
+    pred_of_true: NDArray[np.int64]  #: for each true row, the predicted row with the same item, or -1
+    lacking: NDArray[np.bool_]  #: mask of the predicted rows that have no match or repeat an item
     true_repeats: int
     pred_repeats: int
-    #: the value of that pred row, 0 or arbitrary where there is none; None if values were not given
+    #: for each true row, the value of the matching predicted row, arbitrary if there is none; None without values
     value_of_true: NDArray[np.int64] | None = None
 
     @property
     def true_of_pred(self) -> NDArray[np.int64]:
-        """For each pred row the true row with the same item, or -1."""
+        """For each predicted row, the true row with the same item, or -1."""
         found = np.full(self.lacking.size, -1)
         rows = np.flatnonzero(self.pred_of_true >= 0)
         found[self.pred_of_true[rows]] = rows
@@ -106,10 +107,10 @@ def match(true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64], pool: Pool
 
 
 class OneToMany:
-    """Matches the items of one side with those of several others; its own are partitioned once.
+    """Matches the items of one side with those of several others, partitioning the former only once.
 
-    Matches are first in part order, then read row by row, so that random access stays within
-    a part; the same holds for the values of the other side's rows, which are included.
+    Matches, and the values of the other side's rows, are first computed in part order and then copied to row order,
+    so that random access stays within a part.
     """
 
     def __init__(self) -> None:
@@ -125,7 +126,7 @@ class OneToMany:
         pool: Pool,
         values: NDArray[np.int64],
     ) -> Matches:
-        """Match the items of two sides as `match` does; the true side of the previous call is reused if equal."""
+        """Match the items of two sides like `match`; the partitioned true side of the last call is reused if equal."""
         bits = part_bits(true_keys.size + pred_keys.size, PART_ROWS)
         parts = self._parts
         if parts is None or abs(bits - self._bits) > 1 or not same_values(self._keys, true_keys):
@@ -137,7 +138,7 @@ class OneToMany:
 
 
 def _in_row_order(found: Matches, places: NDArray[np.integer], pool: Pool) -> Matches:
-    """Convert matches of true rows from part order to row order."""
+    """Return matches of true rows in row order, given those in part order."""
     assert found.value_of_true is not None
     pred_of_true: NDArray[np.int64] = buffers.empty(places.size, np.int64)
     values: NDArray[np.int64] = buffers.empty(places.size, np.int64)
@@ -152,7 +153,7 @@ def _in_row_order(found: Matches, places: NDArray[np.integer], pool: Pool) -> Ma
 
 
 def same_values(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
-    """Return whether two arrays are equal; block by block, stopping at the first difference.
+    """Return whether two arrays are equal, comparing block by block up to the first difference.
 
     Examples
     --------
@@ -165,7 +166,7 @@ def same_values(a: NDArray[np.int64], b: NDArray[np.int64]) -> bool:
 
 
 def take(values: NDArray[np.int64], rows: NDArray[np.int64] | None, pool: Pool) -> NDArray[np.int64]:
-    """Take values by row, -1 for a negative row; None means all in order. Shapes: (n,), (n_rows,) -> (n_rows,)."""
+    """Return values[rows], -1 for a negative row; None means all rows. Shapes: (n,), (n_rows,) -> (n_rows,)."""
     if rows is None:
         return values
     found: NDArray[np.int64] = buffers.empty(rows.size, np.int64)
@@ -180,7 +181,7 @@ def take(values: NDArray[np.int64], rows: NDArray[np.int64] | None, pool: Pool) 
 def match_parts(
     true: ItemParts, pred: ItemParts, pool: Pool, values: NDArray[np.int64] | None = None
 ) -> Matches:
-    """Match the items of two sides in the same partitions, with the values of the second side if given."""
+    """Match the items of two sides that are partitioned in the same way; `values` of the second side are optional."""
     pred_of_true: NDArray[np.int64] = buffers.empty(true.keys.size, np.int64)
     pred_of_true[:] = -1
     value_of_true = None if values is None else buffers.empty(true.keys.size, np.int64)
@@ -210,14 +211,14 @@ def scatter_keys(
     values: ValuesTo = (None, None),
     row_type: type[np.integer] = np.int64,
 ) -> ItemParts:
-    """Bring the items of each part together, in row order, and copy their values to the second array of `values`."""
+    """Sort mixed keys stably by part, and copy their values in this order to the second array of `values`."""
     return _scatter(keys, bits, pool, buffers.empty(keys.size, row_type), None, values, "items")
 
 
 def place_keys(
     keys: NDArray[np.int64], bits: int, pool: Pool, values: ValuesTo = (None, None), of: str = "items"
 ) -> tuple[ItemParts, NDArray[np.integer]]:
-    """Do the same as `scatter_keys`, but return the place of each row; `of` names the stages."""
+    """Sort mixed keys stably by part, and return the place of each row; `of` is part of the stage names."""
     places = buffers.empty(keys.size, np.int32 if keys.size < 2**31 else np.int64)
     return _scatter(keys, bits, pool, None, places, values, of), places
 
@@ -231,7 +232,7 @@ def _scatter(
     values: ValuesTo,
     of: str,
 ) -> ItemParts:
-    """Bring the keys of each part together; see `kernels.partition.scatter_items`."""
+    """Sort mixed keys stably by part; see `kernels.partition.scatter_items`."""
     starts, stops = zip(*row_blocks(keys.size, 1 << 16), strict=True)
     counts = np.zeros((len(starts), 1 << bits), np.int64)
 

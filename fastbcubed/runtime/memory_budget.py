@@ -1,4 +1,4 @@
-"""The memory that a call may use: its limit, the budget of each step, and a semaphore for work that holds memory."""
+"""The memory that a call may use: its limit, the check of each step, and a semaphore for work that holds memory."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from fastbcubed.runtime.spill import readable
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 UNITS |= {f"{unit}i": 2 ** (10 * power) for power, unit in enumerate("kmgt", 1)}
-#: The files with a container's memory limit and use, in the two versions of control groups.
+#: Names of the files with the memory limit and the memory in use of a control group, for both versions of these.
 GROUPS = (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"))
 
 
 def memory_limit(given: Any) -> int:
-    """Return a limit in bytes; half of the memory available to the process if none is given.
+    """Return a memory limit in bytes; the default is half of the memory available to the process.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def memory_limit(given: Any) -> int:
 def require_within(
     limit: int | None, needed: int, what: str, held: str, instead: str = "", *, verb: str = "evaluate"
 ) -> None:
-    """Raise OptionError if work that holds some things as a whole takes more bytes than a limit; None is no limit."""
+    """Raise OptionError if work that holds all of its data in memory needs more bytes than the limit, if any."""
     if limit is not None and needed > limit:
         raise OptionError(
             f"{what} would take about {readable(needed)} of memory, because {held} are held as a whole; "
@@ -63,7 +63,7 @@ def require_within(
 
 
 def available_memory() -> int:
-    """Return the bytes still available to the process, limited by the machine or its control group."""
+    """Return the number of bytes still available to the process on the machine or in its control groups."""
     found = [_of_machine()]
     with suppress(OSError):
         for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
@@ -85,7 +85,7 @@ def _of_machine() -> int:
 
 
 def _left_in(group: Path) -> int | None:
-    """Return the bytes left in a control group; its page cache can be reclaimed and does not count."""
+    """Return the number of bytes left in a control group, counting page cache as free; None without a limit."""
     for most, used in GROUPS:
         try:
             limit = (group / most).read_text(encoding="ascii").strip()
@@ -100,14 +100,14 @@ def _left_in(group: Path) -> int | None:
     return None
 
 
-#: Memory of code and of the blocks being processed, which may exceed the limit.
+#: Allowance in bytes, beyond the limit, for code and for the blocks being processed.
 BESIDE = 128 << 20
-#: Safety factor on reported memory needs and suggested limits.
+#: Safety factor of reported memory needs and suggested limits.
 MARGIN = 1.02
 
 
 class Allowance:
-    """A limit on the growth of the process's memory from now on; without a limit nothing is checked.
+    """A limit on the growth of the process's memory from now on; without a limit, nothing is checked.
 
     If the system does not report the size of the process, each step is checked on its own.
     """
@@ -120,9 +120,9 @@ class Allowance:
         self._held: int | None = None
 
     def require(self, more: int, what: str, way_out: str = "") -> None:
-        """Raise OptionError if `more` bytes in addition to those held now exceed the limit.
+        """Raise OptionError if `more` bytes, in addition to those in use now, exceed the limit.
 
-        The message says that `what` takes them, and ends with `way_out`.
+        `what` is the subject of the message, which ends with `way_out`.
         """
         if self.limit is None or self.has_room(more):
             return
@@ -134,14 +134,14 @@ class Allowance:
         )
 
     def has_room(self, more: int) -> bool:
-        """Return whether `more` bytes in addition to those held now are within the limit."""
+        """Return whether `more` bytes, in addition to those in use now, are within the limit."""
         if self.limit is None or self._needed(more) <= self.limit:
             return True
-        release()  # memory kept only for reuse is not needed
+        release()  # idle memory still counts as in use
         return self._needed(more) <= self.limit
 
     def at_rest(self) -> Allowance:
-        """Return what is left to questions to a result that holds what is held now, whatever else the process takes."""
+        """Return an allowance for later questions to a result; it assumes that the memory used now stays in use."""
         found = copy(self)
         if self.limit is not None:
             release()
@@ -153,23 +153,23 @@ class Allowance:
         return max(more, held + more)
 
     def release(self) -> None:
-        """Return memory kept only for reuse to the system, if there is a limit."""
+        """Return idle memory to the system, if there is a limit."""
         if self.limit is not None:
             release()
 
     def block_rows(self, usual: int) -> int:
-        """Return the number of rows to read at once: fewer than usual if the limit is small."""
+        """Return the number of rows to read at once, which is less than usual if the limit is small."""
         return usual if self.limit is None else max(1, min(usual, self.limit >> 10))
 
 
 def release() -> None:
-    """Return memory kept only for reuse to the system."""
+    """Return idle memory to the system."""
     buffers.release()
     pa.default_memory_pool().release_unused()
 
 
 def _resident() -> int:
-    """Return the resident bytes of the process not backed by files; 0 if the system does not report them."""
+    """Return the number of resident bytes of the process that are not backed by files; 0 if unknown."""
     with suppress(OSError):
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
         return sum(int(line.split()[1]) for line in lines if line.startswith(("RssAnon", "RssShmem"))) << 10
@@ -177,12 +177,12 @@ def _resident() -> int:
 
 
 class Gate:
-    """A semaphore that limits the total bytes of the work inside; a single piece of work is always admitted.
+    """A semaphore that limits the total memory of concurrent work; a single piece of work is always admitted.
 
     Parameters
     ----------
     most : int
-        Bytes.
+        The limit in bytes.
 
     Examples
     --------
@@ -199,7 +199,7 @@ class Gate:
 
     @contextmanager
     def holding(self, n_bytes: int) -> Iterator[None]:
-        """Wait until these bytes fit, or nobody else holds any."""
+        """Wait until these bytes fit, or until no other work is inside; they count until the context ends."""
         if not n_bytes:
             yield
             return

@@ -1,4 +1,4 @@
-"""Attributes of objects: computed on first access, and listed in completion if documented."""
+"""Attributes of objects that are computed on first access, and `dir()` listings of documented attributes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):
-    """Compute an attribute on first access, as `functools.cached_property` of Python 3.12 does.
+    """Compute an attribute on first access, like `functools.cached_property` of Python 3.12.
 
-    That of Python 3.11 takes one lock for all instances. A process forked while another thread holds
-    it waits forever, and evaluations in several threads wait for each other.
+    The version of Python 3.11 has one lock for all instances. A process forked while another thread holds the lock
+    waits forever, and evaluations in several threads wait for each other.
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:
@@ -38,17 +38,17 @@ class cached_property(Generic[T]):
         return value
 
 
-#: The section of a docstring that lists attributes, their names there, and the line below any section title.
+#: Patterns of the docstring section that lists attributes, of a name in it, and of the line below a section title.
 ATTRIBUTES = re.compile(r"^Attributes\n-+\n(.*?)(?:\n\n|\Z)", re.DOTALL | re.MULTILINE)
 NAMES = re.compile(r"^(\w+(?:, \w+)*) :", re.MULTILINE)
 SECTION = re.compile(r"^-{3,}$", re.MULTILINE)
 
 
 def documented(thing: Any, more: Iterable[str] = ()) -> list[str]:
-    """Return the ``dir()`` of an object of this package, for its `__dir__`; `more` names additional attributes.
+    """Return the ``dir()`` of an object of this package, for its `__dir__`; `more` are additional names.
 
-    These are the attributes documented by its classes, methods whose docstrings have sections, conversions
-    (``to_pandas``), and everything from other libraries, such as the methods of a dict.
+    The list has the attributes documented by its classes, the methods whose docstrings have sections, conversions
+    (``to_pandas``), and everything from classes of other libraries, such as the methods of a dict.
     """
     return sorted({*_of_class(thing.__class__), *more})
 
@@ -69,5 +69,5 @@ def _of_class(kind: type) -> frozenset[str]:
 
 
 def only_all(names: Mapping[str, Any]) -> Callable[[], list[str]]:
-    """Return the `__dir__` of a module with these names: it lists ``__all__``."""
+    """Return a `__dir__` function for a module that lists only these names, those of ``__all__``."""
     return lambda: sorted({*names["__all__"], *(name for name in names if name.startswith("__"))})

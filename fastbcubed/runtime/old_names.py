@@ -1,4 +1,4 @@
-"""Old names of functions and methods, which go on to work, and warn."""
+"""Old names of functions and methods, which still work but warn."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ R = TypeVar("R")
 
 
 def under_old_name(function: Callable[P, R], old: str) -> Callable[P, R]:
-    """Return a function or method by the name that it had before, which warns that it has another one now.
+    """Return a function or method under its old name, which warns that it has a new one.
 
-    It stands beside the new one until the next major version, as ``estimates = under_old_name(scores, "estimates")``.
+    The old name is kept until the next major version, e.g. ``estimates = under_old_name(scores, "estimates")``.
     """
     new = function.__name__
 

@@ -1,4 +1,4 @@
-"""Output files: atomic writes, large files in the background, Parquet table by table; checksums."""
+"""Output files: atomic writes, large files written in the background, Parquet table by table, checksums."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if sys.platform != "win32":
 
 
 def require_writable(directory: Path) -> None:
-    """Raise if no file can be written to a directory, which need not exist yet; leaves no trace."""
+    """Raise FileFormatError if files cannot be written to a directory, which need not exist yet; leaves no trace."""
     local_path(directory)
     try:
         there = next(path for path in (directory, *directory.absolute().parents) if path.exists())
@@ -42,7 +42,7 @@ def require_writable(directory: Path) -> None:
 
 
 def make_directory(path: Path) -> Path:
-    """Make a directory if it does not exist."""
+    """Create a directory if it does not exist."""
     local_path(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ def make_directory(path: Path) -> Path:
 
 @contextmanager
 def written_aside(file: Path) -> Iterator[str]:
-    """Yield the name of a temporary file, which replaces `file` at the end, or is removed after an error."""
+    """Yield the name of a temporary file, which replaces `file` at the end, or is removed if an error is raised."""
     local_path(file)
     try:
         remove_stale(file)
@@ -74,7 +74,7 @@ def written_aside(file: Path) -> Iterator[str]:
 
 
 def append_text(file: str, text: str) -> None:
-    """Append text to a file, which others may have begun: entirely, or not at all."""
+    """Append text to a file, which another process may have begun; either all of the text is written or none."""
     local_path(file)
     made = not os.path.lexists(file)
     try:
@@ -94,9 +94,9 @@ def append_text(file: str, text: str) -> None:
 
 
 def remove_stale(file: Path) -> None:
-    """Remove files left by killed processes that were writing this file.
+    """Remove temporary files left by killed processes that were writing this file.
 
-    A writer holds a lock, which ends with its process; locked files are left alone.
+    A writer holds a lock, which ends with its process; locked files are not removed.
     """
     if sys.platform == "win32":
         return
@@ -113,17 +113,17 @@ def _prefix(file: Path) -> str:
 
 
 def _open_aside(file: Path) -> tuple[int | None, str]:
-    """Create a file next to `file`, and lock it; return the descriptor of the lock, and its name."""
+    """Create and lock a temporary file next to `file`; return the descriptor of the lock, and its name."""
     while True:
         handle, aside = tempfile.mkstemp(prefix=_prefix(file), dir=file.parent)
         if sys.platform == "win32":
             os.close(handle)
             return None, aside
-        with suppress(OSError):  # a file system without locks, on which nothing is stale
+        with suppress(OSError):  # the file system may not support locks
             fcntl.flock(handle, fcntl.LOCK_EX)
         if os.fstat(handle).st_nlink:
             return handle, aside
-        os.close(handle)  # another process took it for stale before it was locked
+        os.close(handle)  # another process removed the file as stale before it was locked
 
 
 if sys.platform != "win32":
@@ -133,19 +133,19 @@ PREFIX = ".fastbcubed-new-"
 
 
 def is_staging_name(name: object) -> bool:
-    """Return whether this is a valid name of a hidden directory."""
+    """Return whether a string is a valid name of a staging directory."""
     return isinstance(name, str) and name.startswith(PREFIX) and Path(name).name == name
 
 
 class Staging:
-    """Files written for a directory; a context manager, which removes them unless they were published.
+    """Files written for a directory; a context manager that removes them at the end unless they were published.
 
     Parameters
     ----------
     directory : Path
-        Created if necessary; then it is removed again if nothing was published.
+        Created if it does not exist, and then removed again if nothing was published.
     manifest : str
-        The file whose rename publishes all others.
+        Name of the file whose rename publishes all others.
     """
 
     def __init__(self, directory: Path, manifest: str) -> None:
@@ -168,32 +168,32 @@ class Staging:
         self.discard()
 
     def discard(self) -> None:
-        """Remove files that have not been published."""
+        """Remove the files that have not been published."""
         self._close()
 
     @property
     def name(self) -> str:
-        """The name of the hidden directory."""
+        """The name of the hidden directory in which files are written."""
         return self._path.name
 
     def path(self, name: str) -> Path:
-        """Return the path at which to write the file of this name."""
+        """Return the path to which the file of this name is to be written."""
         return self._path / name
 
     def is_for(self, directory: Path) -> bool:
-        """Return whether the files are for this directory, and not yet published."""
+        """Return whether the files are for this directory and not yet published."""
         return self._close.alive and directory.exists() and directory.samefile(self.directory)
 
     def publish(self, text: str, obsolete: Iterable[str]) -> None:
-        """Move the files to their places.
+        """Publish the files: write the manifest, and move them to their places.
 
         Parameters
         ----------
         text : str
-            The manifest: a JSON object whose "files" has the names of the others as keys, and whose
-            "staged_in" is the name of the hidden directory.
+            The manifest: a JSON object whose "files" has the names of the other files as keys, and whose "staged_in"
+            is the name of the hidden directory.
         obsolete : iterable of str
-            Files of earlier outputs to remove.
+            Names of files of earlier outputs to remove.
         """
         try:
             self.path(self.manifest).write_text(text, encoding="utf-8")
@@ -208,7 +208,7 @@ class Staging:
 
     def _failed(self, error: OSError) -> FileFormatError:
         cause = f"{getattr(error, 'filename', None) or self.directory}: {error.strerror or error}"
-        with suppress(AttributeError, OSError):  # no hidden directory yet, or the manifest is unreadable
+        with suppress(AttributeError, OSError):  # there may be no hidden directory or no readable manifest
             if _is_published(self.directory, self._path, self.manifest):
                 return FileFormatError(
                     f"the new result in {self.directory} is complete and can be loaded, but not all of its "
@@ -218,9 +218,9 @@ class Staging:
 
 
 def settle(directory: Path, manifest: str) -> None:
-    """Finish or remove files that killed processes left in a directory.
+    """Finish publishing, or remove, files that killed processes left in a directory.
 
-    A writer holds a lock, which ends with its process; locked directories are left alone.
+    A writer holds a lock, which ends with its process; locked directories are not touched.
     """
     for hidden in [entry for entry in directory.iterdir() if entry.name.startswith(PREFIX)]:
         with suppress(OSError), _alone(directory):
@@ -230,21 +230,21 @@ def settle(directory: Path, manifest: str) -> None:
 
 
 def _end_if_own(process: int, made: Iterable[Path], *own: Any) -> None:
-    """Finish this process's own output; a forked child leaves it alone."""
+    """Finish an output of this process; in a forked child, do nothing."""
     if os.getpid() == process:
         _end(*own)
         _remove_empty(made)
 
 
 def _remove_empty(made: Iterable[Path]) -> None:
-    """Remove directories, the innermost first, up to one that has something in it."""
+    """Remove directories, innermost first, up to one that is not empty."""
     with suppress(OSError):
         for path in made:
             path.rmdir()
 
 
 def _end(lock: int | None, directory: Path, hidden: Path, manifest: str) -> None:
-    """Move published files to their places, and remove others; afterwards the hidden directory is gone."""
+    """Move published files to their places, or remove unpublished ones, and remove the hidden directory."""
     try:
         with suppress(OSError):
             _finish(directory, hidden, manifest)
@@ -261,7 +261,7 @@ def _finish(directory: Path, hidden: Path, manifest: str) -> None:
 
 
 def _require_room(directory: Path, names: Iterable[str]) -> None:
-    """Raise if a file's place is taken by a directory."""
+    """Raise FileFormatError if a directory has the name of a file to be written."""
     for name in names:
         if (directory / name).is_dir():
             raise IsADirectoryError(errno.EISDIR, "a directory of this name exists", str(directory / name))
@@ -279,7 +279,7 @@ def _is_published(directory: Path, hidden: Path, manifest: str) -> bool:
 
 
 def _make_hidden(directory: Path) -> tuple[int | None, Path]:
-    """Make a hidden directory, and lock it; return the descriptor of the lock, and its path."""
+    """Create and lock a hidden directory; return the descriptor of the lock, and the path."""
     while True:
         path = directory / f"{PREFIX}{os.urandom(8).hex()}"
         try:
@@ -291,11 +291,11 @@ def _make_hidden(directory: Path) -> tuple[int | None, Path]:
         if path.exists():
             return lock, path
         if lock is not None:
-            os.close(lock)  # another process took it for stale
+            os.close(lock)  # another process removed it as stale
 
 
 def _lock(directory: Path) -> int | None:
-    """Lock a directory; return None if it is locked already, or on a system without locks."""
+    """Lock a directory, and return the descriptor; None if it is already locked, or if locks are not supported."""
     if sys.platform == "win32":
         return None
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -309,7 +309,7 @@ def _lock(directory: Path) -> int | None:
 
 @contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """Keep others from moving files of a directory in the meantime, on systems with locks."""
+    """Keep other processes from moving files of a directory during this context, where locks are supported."""
     if sys.platform == "win32":
         yield
         return
@@ -322,18 +322,18 @@ def _alone(directory: Path) -> Iterator[None]:
         os.close(handle)
 
 
-#: Bytes read at once.
+#: Number of bytes read at once.
 READ_CHUNK = 1 << 22
 
 
 class Stamp(NamedTuple):
-    """Size and CRC-32 of a file."""
+    """Size and CRC-32 checksum of a file."""
 
     bytes: int
     crc32: int
 
     def and_then(self, data: Any) -> Stamp:
-        """Return the stamp of the file with more bytes appended."""
+        """Return the stamp of the file after appending more bytes."""
         return Stamp(self.bytes + memoryview(data).nbytes, zlib.crc32(data, self.crc32))
 
 
@@ -342,26 +342,26 @@ NO_BYTES = Stamp(0, 0)
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file for reading; raise FileFormatError for a pipe, a device, a directory, or a missing file."""
+    """Open a regular file for reading; raise FileFormatError for a pipe, a device, a directory or a missing file."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise FileFormatError(f"{path} is not a regular file")
         file = open(path, "rb", opener=_open_at_once)
     except (OSError, ValueError) as error:
         raise FileFormatError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # the file may have been replaced
+    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # checked again: the path may have been replaced
         return file
     file.close()
     raise FileFormatError(f"{path} is not a regular file")
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting for the other end of a pipe."""
+    """Open a file without waiting for the other end if it is a pipe."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0))
 
 
 def stamp_of(file: BinaryIO) -> Stamp:
-    """Return the stamp of an open file, and set its position to the beginning."""
+    """Return the stamp of an open file, and rewind the file."""
     stamp = NO_BYTES
     file.seek(0)
     while data := file.read(READ_CHUNK):
@@ -371,7 +371,7 @@ def stamp_of(file: BinaryIO) -> Stamp:
 
 
 def copy_stamped(source: int, path: Path) -> Stamp:
-    """Copy an open file, byte by byte, without moving its position; return the stamp of the copy."""
+    """Copy the bytes of an open file without moving its position; return the stamp of the copy."""
     stamp = NO_BYTES
     with open(path, "wb") as to:
         while data := os.pread(source, READ_CHUNK, stamp.bytes):
@@ -380,12 +380,12 @@ def copy_stamped(source: int, path: Path) -> Stamp:
     return stamp
 
 
-#: Bytes written at once.
+#: Number of bytes written at once.
 WRITE_CHUNK = 4 << 20
 
 
 class LargeFile(io.RawIOBase):
-    """A file written sequentially; a thread writes while the next part is filled."""
+    """A file that is written sequentially; a thread writes one chunk while the next is filled."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -428,11 +428,11 @@ class LargeFile(io.RawIOBase):
             finally:
                 self._behind.settle()
         finally:
-            super().close()  # first: the rest happens once, even if Ctrl-C comes in between
+            super().close()  # called first, so that Ctrl-C cannot cause the rest to run twice
             os.close(self._file)
 
     def _hand_over(self) -> None:
-        """Let the thread write the full chunk; wait for the previous one."""
+        """Pass the full chunk to the writing thread, after it has written the previous one."""
         self._behind.hand_over(self._at, self._pages, self._filled)
         self._pages = self._behind.pages()
         self._at, self._filled = self._at + self._filled, 0
@@ -443,23 +443,25 @@ class LargeFile(io.RawIOBase):
         self.stamp = self.stamp.and_then(data)
 
 
-#: Size of the sample that decides on encodings: whether values repeat, and how far compression must shrink them.
+#: Number of rows in the sample that decides on encodings; share of distinct values below which values count as
+#: repeating; compressed size, as a share of the plain size, below which compression is used.
 SAMPLE, REPEATED, SMALL_ENOUGH = 1 << 14, 0.9, 0.6
-#: A dictionary of at most this many values is written as one; so are numbers, if few for the rows of a sample.
+#: Maximum number of values of a dictionary column, and maximum share of distinct numbers in a sample, for which a
+#: column is written with a dictionary.
 FEW_VALUES, FEW_NUMBERS = 1 << 8, 1 / 16
-#: Maximum rows of a row group: a lookup of a few rows reads a whole group for each.
+#: Maximum number of rows in a row group; looking up a row reads its whole group.
 ROW_GROUP = 1 << 17
 #: Number of values encoded at once.
 BATCH = 1 << 14
 
 
 def without_nulls(table: pa.Table, names: Collection[str]) -> pa.Table:
-    """Return a table whose schema declares these columns free of nulls, so that files need no null flags by value."""
+    """Return a table whose schema declares these columns non-null, so that files need no null flags."""
     return _declared(table, {name: False for name in names})
 
 
 def maybe_with_nulls(table: pa.Table) -> pa.Table:
-    """Return a table whose columns may have nulls, whatever the schema of its file declares."""
+    """Return a table whose schema lets all columns have nulls, whatever the schema of its file declares."""
     return _declared(table, dict.fromkeys(table.column_names, True))
 
 
@@ -473,9 +475,9 @@ class TableWriter:
 
     A file given by its path must exist and be empty.
 
-    Most output consists of numbers that hardly repeat: dictionaries and strong compression would take
-    longer than all previous work, and hashed ids are incompressible. Small integers shrink to a tenth
-    as differences, and scores of small clusters by a dictionary; both are read faster than compressed data.
+    Most output consists of numbers that hardly repeat. Dictionaries and strong compression would take longer than all
+    previous work, and hashed ids cannot be compressed. Small integers shrink to a tenth if written as differences, and
+    scores of small clusters shrink with a dictionary; both are read faster than compressed data.
     """
 
     def __init__(self, file: Any) -> None:
@@ -496,11 +498,11 @@ class TableWriter:
 
     @property
     def stamp(self) -> Stamp | None:
-        """Size and checksum of the file, once closed; None for one not given by its path."""
+        """Size and checksum of the file, once closed; None if the file was not given by its path."""
         return self._sink.stamp if isinstance(self._sink, LargeFile) else None
 
     def add(self, table: pa.Table) -> None:
-        """Write a table."""
+        """Append a table."""
         import pyarrow.parquet as pq
 
         if self._writer is None:
@@ -511,9 +513,9 @@ class TableWriter:
 
 
 def _how_to_write(sample: pa.Table) -> dict[str, Any]:
-    """Return how to write columns, judged by these rows: by dictionaries, differences, or compressed.
+    """Return the columns to write with a dictionary, as differences, and compressed, judged by a sample of rows.
 
-    Integers are written as differences, others compressed, if that makes them small enough.
+    Integers are written as differences, and others compressed, if that makes them sufficiently smaller.
     """
     import pyarrow.parquet as pq
 
@@ -538,7 +540,7 @@ def _how_to_write(sample: pa.Table) -> dict[str, Any]:
 
 
 def _options(differ: Sequence[str], compressed: Sequence[str]) -> dict[str, Any]:
-    """Return the options for columns written as differences, and for compressed ones."""
+    """Return Parquet options for columns written as differences and for compressed columns."""
     return {
         "column_encoding": dict.fromkeys(differ, "DELTA_BINARY_PACKED") or None,
         "compression": dict.fromkeys(compressed, "snappy") or "none",
@@ -546,7 +548,7 @@ def _options(differ: Sequence[str], compressed: Sequence[str]) -> dict[str, Any]
 
 
 def _repeats(sample: pa.ChunkedArray, *, is_attribute: bool) -> bool:
-    """Return whether a dictionary is worthwhile: there are few values, or those of an attribute repeat."""
+    """Return whether a dictionary is worthwhile, because values are few or, for an attribute, repeat."""
     if pa.types.is_floating(sample.type) and not is_attribute:
         return len(sample.unique()) <= FEW_NUMBERS * len(sample)
     if pa.types.is_dictionary(sample.type):
@@ -561,7 +563,7 @@ def _repeats(sample: pa.ChunkedArray, *, is_attribute: bool) -> bool:
 
 
 class OwnPlace(io.RawIOBase):
-    """An open file, read from a separate position, which does not move the file's; closing it leaves the file open."""
+    """A view of an open file with its own position; closing it leaves the file open."""
 
     def __init__(self, file: Any) -> None:
         super().__init__()

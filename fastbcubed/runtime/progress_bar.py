@@ -1,4 +1,4 @@
-"""Progress on stderr: stages that take more than a second, and which kernel of how many is compiled."""
+"""Progress on stderr: stages that take more than a second, and the number of kernels compiled so far."""
 
 from __future__ import annotations
 
@@ -16,29 +16,28 @@ from fastbcubed.errors import OptionError, quoted
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Progress
 
-#: No bar is shown for shorter work.
+#: Seconds of work before a bar is shown.
 QUIET_SECONDS = 1.0
 
 Report = Callable[[Progress], None]
 
-#: The stage of compilation in a bar.
+#: Name of the stage of compilation in a bar.
 COMPILE = "compile kernels"
 
-#: Not empty once this process has announced compilation.
+#: Not empty after this process has announced compilation.
 _announced: list[bool] = []
 
 
 def require_progress(progress: Any) -> None:
-    """Raise OptionError for anything that cannot receive progress."""
+    """Raise OptionError unless `progress` is a boolean, None or a callable."""
     if progress is not None and not isinstance(progress, bool | np.bool_) and not callable(progress):
         raise OptionError(f"progress must be True, False or a function, not {quoted(progress)}")
 
 
 def reporting(progress: bool | Report | None) -> AbstractContextManager[Report | None]:
-    """Yield the receiver of a pool's progress, and announce the compilation of kernels.
+    """Yield the callback for a pool's progress, and announce the compilation of kernels.
 
-    `progress`: a bar on stderr if True, nothing if False, a callable, or if None a bar where stderr is a
-    terminal.
+    `progress` is True for a bar on stderr, False for none, None for a bar if stderr is a terminal, or a callable.
     """
     require_progress(progress)
     if not (progress is None or callable(progress) or progress):
@@ -49,7 +48,7 @@ def reporting(progress: bool | Report | None) -> AbstractContextManager[Report |
 
 
 class _Bar:
-    """The plan in a line, and a bar per stage, shown once the work has taken a while."""
+    """A line with the plan, and a bar for each stage, shown after the work has taken a while."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter()
@@ -87,7 +86,7 @@ class _Bar:
 
 
 def describe(progress: Progress) -> str:
-    """Return the text next to a bar: rows per second, time left (at the end: taken), bytes spilled; or kernels.
+    """Return the text next to a bar: rows per second, time left (at the end, time taken) and bytes spilled.
 
     Examples
     --------
@@ -115,7 +114,7 @@ def _clock(seconds: float) -> str:
 
 
 def of_all(k: int, total: int) -> str:
-    """Return which of how many, if the latter is known."""
+    """Return "k of total", or k if the total is unknown."""
     return f"{k} of {total}" if total else f"{k} so far"
 
 
@@ -123,11 +122,11 @@ def of_all(k: int, total: int) -> str:
 def announcing_compilation(
     total: int = 0, shown: bool | None = None, report: Report | None = None
 ) -> Iterator[Report | None]:
-    """Announce on stderr that kernels are being compiled, and where they are cached; then, which of how many.
+    """Announce on stderr that kernels are being compiled and where they are cached; then count them.
 
-    The former is said once in a process. The latter is in the bar that is yielded, if one is `shown` or stderr is a
-    terminal, and else, if there are `total` kernels, in a line for each tenth of them. A given `report` is yielded in
-    place of the bar.
+    The announcement is made once per process. The count is shown in the bar that is yielded, if one is `shown` or
+    stderr is a terminal; otherwise, if there are `total` kernels, it is printed on a line for each tenth of them. If
+    `report` is given, it is yielded instead of a bar.
     """
     if shown is None:
         shown = sys.stderr is not None and sys.stderr.isatty()
@@ -136,7 +135,7 @@ def announcing_compilation(
 
     def announce() -> None:
         nonlocal compiled
-        compiled += not total or compiled < total  # two processes may have compiled the same kernel at once
+        compiled += not total or compiled < total  # two processes may compile a kernel at once
         if not _announced:
             _announced.append(True)
             _say(f"compiling kernels, which takes some seconds; {kept()}")
@@ -160,7 +159,7 @@ def announcing_compilation(
 
 
 def kept() -> str:
-    """Return a clause on where compiled kernels are cached."""
+    """Return a clause that states where compiled kernels are cached."""
     if kernels.jit.never_compiled():
         return "they are not compiled (NUMBA_DISABLE_JIT=1)"
     if not kernels.cache.WANTED:
@@ -180,7 +179,7 @@ def kept() -> str:
 
 def _say(message: str) -> None:
     if sys.stderr is not None:
-        with suppress(OSError):  # stderr may be closed
+        with suppress(OSError):  # if stderr is closed
             text = f"fastbcubed: {message}"
             if sys.stderr.isatty():
                 text = textwrap.fill(

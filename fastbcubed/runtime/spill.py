@@ -1,4 +1,4 @@
-"""Spill: data that exceed memory go to one unnamed file, cut into shards and batches to be read again."""
+"""Spill: data that exceed memory are written to an unnamed file, in shards and batches that are read again later."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import local_path
 from fastbcubed.runtime.threads import Pool, lend
 
-#: Batches begin at multiples of this in the file, so that records that are mapped are aligned.
+#: Batches begin at multiples of this number of bytes in the file, so that mapped records are aligned.
 PAGE = 4096
-#: Number of reader threads, and the bytes each reads at a time: a disk is slow at small reads.
+#: Number of reader threads, and number of bytes that each reads at a time; disks are slow at small reads.
 READERS, READ_BYTES = 8, 4 << 20
-#: Always left free on the disk.
+#: Number of bytes always left free on the disk.
 LEAVE_FREE = 1 << 30
-#: File systems unsuitable for spill files: their "disk" is memory.
+#: File systems that are unsuitable for spill files because they keep files in memory.
 IN_MEMORY = ("tmpfs", "ramfs")
 
 
 class Pages:
-    """Page-aligned memory for records, written by whole pages and reused."""
+    """Page-aligned, reusable memory for records, which can be written to a file in whole pages."""
 
     def __init__(self) -> None:
         self._memory = np.empty(0, np.uint8)
 
     def empty(self, size: int, dtype: np.dtype) -> np.ndarray:
-        """Return an array of records; the previous one must no longer be used."""
+        """Return an uninitialized array of records; the previously returned one must no longer be used."""
         needed = size * dtype.itemsize
         if needed > self._memory.size:
             self._memory = buffers.pages(needed * 5 // 4)
         return self._memory[:needed].view(dtype)
 
     def first(self, size: int) -> memoryview:
-        """Return the first bytes, up to the end of a page."""
+        """Return the first `size` bytes, rounded up to whole pages."""
         return self._memory.data[: -(-size // PAGE) * PAGE]
 
 
 class Spill:
-    """An unnamed file for the duration of one evaluation.
+    """An unnamed file that exists for the duration of one evaluation.
 
-    It is in `directory`, by default /var/tmp, or the directory for temporary files if that is missing; a
-    directory `named` by the user may be on a file system in memory.
+    It is in `directory`, by default /var/tmp or, if that is missing, the directory for temporary files. A directory
+    `named` by the user may be on a file system in memory.
     """
 
     def __init__(self, directory: Any = None, *, named: bool = False) -> None:
@@ -72,13 +72,13 @@ class Spill:
         self.written = 0
 
     def has_room(self, expected: int) -> bool:
-        """Return whether this many bytes more leave as many free, or what is always left free."""
+        """Return whether `expected` bytes fit on the disk and leave as many free, or at least LEAVE_FREE."""
         return self.free() >= expected + min(expected, LEAVE_FREE)
 
     def require_free(self, expected: int, alternatives: str = "") -> None:
-        """Raise, before the bytes are written, if the disk lacks room for this many.
+        """Raise SpillError if the disk lacks room for `expected` bytes; called before they are written.
 
-        `alternatives` are sentences on the room that other ways to work take.
+        `alternatives` are sentences on other ways to work that need less room.
         """
         free = self.free()
         if expected and free < expected + LEAVE_FREE:
@@ -90,20 +90,20 @@ class Spill:
             )
 
     def describe(self, expected: int) -> str:
-        """Return a phrase on the expected disk use."""
+        """Return a phrase that states the expected disk use."""
         if not expected:
             return "no spill"
         return f"up to {readable(expected)} of spill to {self.directory} ({readable(self.free())} free)"
 
     def free(self) -> int:
-        """Return the free bytes of the disk."""
+        """Return the number of free bytes on the disk."""
         try:
             return shutil.disk_usage(self.directory).free
         except OSError as error:
             raise self._error(error) from error
 
     def write(self, data: memoryview) -> int:
-        """Write whole pages at the end, and return where they begin."""
+        """Append whole pages, and return their position in the file."""
         with self._lock:
             if self._file is None:
                 self._file = self._open()
@@ -116,7 +116,7 @@ class Spill:
         return at
 
     def read(self, *pieces: tuple[int, np.ndarray]) -> None:
-        """Fill arrays with the bytes written from given positions on; large ones are read in parallel."""
+        """Fill arrays with the bytes at the given positions of the file; large arrays are read in parallel."""
         todo = [
             (at + start, into[start : start + READ_BYTES])
             for at, into in ((at, array.view(np.uint8)) for at, array in pieces)
@@ -133,7 +133,7 @@ class Spill:
             pass
 
     def _read_in_turn(self, pieces: list[tuple[int, np.ndarray]]) -> None:
-        """Read pieces back, one after the other."""
+        """Fill pieces of arrays one after the other."""
         for at, into in pieces:
             self._read(at, into.data)
 
@@ -150,11 +150,11 @@ class Spill:
             done += got
 
     def pages(self) -> AbstractContextManager[Pages]:
-        """Lend memory for a batch; it is reused afterwards, since fresh memory costs time."""
+        """Lend memory for a batch; it is reused because fresh memory costs time."""
         return lend(self._idle, Pages)
 
     def map(self, at: int, size: int, dtype: np.dtype) -> np.ndarray:
-        """Return bytes of the file as a read-only array of records, read on access."""
+        """Return bytes of the file as a read-only array of records that are read on access."""
         if not size:
             return np.empty(0, dtype)
         assert self._file is not None
@@ -164,11 +164,11 @@ class Spill:
         return np.frombuffer(memory, dtype, size, at - first)
 
     def close(self, *, wait: bool = True) -> None:
-        """Close the file; mapped arrays stay valid until released."""
+        """Close the file; mapped arrays remain valid until they are released."""
         if self._readers is not None:
             self._readers.shutdown(wait, cancel_futures=True)
             self._readers = None
-        file, self._file = self._file, None  # once, even if Ctrl-C comes in between
+        file, self._file = self._file, None  # so that Ctrl-C cannot cause a second close
         if file is not None:
             os.close(file)
 
@@ -200,8 +200,8 @@ class Spill:
 
 
 def _open_unnamed(directory: Path) -> int:
-    """Return a new unnamed file."""
-    with suppress(AttributeError, OSError):  # only Linux has such files, and not on all file systems
+    """Create and open an unnamed file."""
+    with suppress(AttributeError, OSError):  # O_TMPFILE exists only on Linux, and not on all file systems
         return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_EXCL, 0o600)
     file, name = tempfile.mkstemp(prefix=".fastbcubed-spill-", dir=directory)
     os.unlink(name)
@@ -209,21 +209,21 @@ def _open_unnamed(directory: Path) -> int:
 
 
 def write_all(file: int, data: memoryview, at: int) -> None:
-    """Write all bytes to a position of a file."""
+    """Write all bytes to a file at a given position."""
     done = 0
     while done < data.nbytes:
         done += os.pwrite(file, data[done : done + (1 << 30)], at + done)
 
 
 def spill_directory(given: Any) -> Path:
-    """Return the directory to spill to: the given one, else /var/tmp, else that for temporary files."""
+    """Return the directory to spill to: the given one or, by default, /var/tmp or the directory for temporary files."""
     if given is None:
         given = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
     return Path(local_path(given, f"{arg('spill_dir')} must be a directory")).expanduser()
 
 
 def readable(size: float) -> str:
-    """Return a human-readable number of bytes.
+    """Return a size in bytes as a string with a unit.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def readable(size: float) -> str:
 
 
 def _is_in_memory(directory: Path) -> bool:
-    """Return whether a directory is on a file system that keeps its files in memory."""
+    """Return whether the file system of a directory keeps its files in memory."""
     path, kind = directory.resolve(), ""
     try:
         mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
@@ -252,10 +252,7 @@ def _is_in_memory(directory: Path) -> bool:
 
 
 class Spool:
-    """Batches of records, each sorted by shard: kept in memory up to a limit, spilled beyond it.
-
-    `memory` is the limit in bytes.
-    """
+    """Batches of records, each sorted by shard; up to `memory` bytes are kept in memory, the rest is spilled."""
 
     def __init__(self, dtype: np.dtype, n_shards: int, spill: Spill, memory: int) -> None:
         self.dtype = dtype
@@ -266,9 +263,9 @@ class Spool:
         self._batches: dict[Any, tuple[NDArray[np.int64], NDArray[np.uint8] | int]] = {}
 
     def put(self, index: Any, pages: Pages, bounds: NDArray[np.int64]) -> None:
-        """Take a batch from `pages`, and where each shard begins in it; both may be reused afterwards.
+        """Store a batch from `pages`, where `bounds` is where each shard begins; both may be reused afterwards.
 
-        Batches are read back in the order of their indexes, whatever order they arrive in.
+        Batches are read back in the order of their indexes, even if they arrive in another order.
         """
         size = int(bounds[-1])
         if not size:
@@ -293,11 +290,11 @@ class Spool:
 
     @property
     def indexes(self) -> list[Any]:
-        """The indexes of the batches, in order."""
+        """The indexes of the batches, ascending."""
         return sorted(self._batches)
 
     def segments(self, shard: int) -> NDArray[np.int64]:
-        """Return the number of records of this shard in each batch, in order. Shape (n_batches,)."""
+        """Return the number of records of a shard in each batch, in batch order. Shape (n_batches,)."""
         return np.array([self._batches[i][0][shard + 1] - self._batches[i][0][shard] for i in self.indexes])
 
     def sizes(self) -> NDArray[np.int64]:
@@ -308,17 +305,17 @@ class Spool:
         return total
 
     def read(self, shard: int, batches: slice = slice(None)) -> np.ndarray:
-        """Return the records of a shard, in the order of the batches, optionally of a slice of batches by rank."""
+        """Return the records of a shard in batch order, of all batches or of a slice of them by rank."""
         return self._bring(
             [(index, *self._batches[index][0][shard : shard + 2].tolist()) for index in self.indexes[batches]]
         )
 
     def read_batch(self, index: Any) -> np.ndarray:
-        """Return a batch as it was put: the records of its shards, in order."""
+        """Return all records of a batch, in the order of their shards."""
         return self._bring([(index, 0, int(self._batches[index][0][-1]))])
 
     def _bring(self, segments: list[tuple[Any, int, int]]) -> np.ndarray:
-        """Concatenate segments of batches, each from one record to another."""
+        """Return the concatenated segments of batches, each given by its first and last record."""
         size = self.dtype.itemsize
         into = buffers.empty(sum(last - first for _, first, last in segments), self.dtype)
         rest, spilled = into.view(np.uint8), []
@@ -333,9 +330,9 @@ class Spool:
         return into
 
     def read_ahead(self, shards: Iterable[int], pool: Pool, stage: str) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the shards that have records, with these; the next one is read in the meantime.
+        """Yield each shard that has records, and these; the next shard is read at the same time.
 
-        The work on them is a stage of the pool.
+        Processing the shards is reported as a stage of the pool.
         """
         sizes = self.sizes()
         todo = [shard for shard in shards if sizes[shard]]
@@ -348,7 +345,7 @@ class Spool:
                 assert coming is not None
                 records = [coming.result()]
                 coming = reader.submit(self.read, todo[k + 1]) if k + 1 < len(todo) else None
-                yield shard, records.pop()  # so that they are freed as soon as the caller is done
+                yield shard, records.pop()  # keeps no reference, so that the caller can free them
                 step(int(sizes[shard]))
 
     def clear(self) -> None:
@@ -364,7 +361,7 @@ class Packed:
         self._spill = Spill(directory, named=True)
         self._pages = Pages()
         self._size = 0
-        self._left = b""  # less than a page, not yet written
+        self._left = b""  # the bytes of an incomplete page, not yet written
 
     def append(self, records: np.ndarray) -> None:
         """Append records."""
@@ -382,7 +379,7 @@ class Packed:
             self._left += data.tobytes()
 
     def finish(self) -> np.ndarray:
-        """Return all records, read from the file on access."""
+        """Return all records as an array mapped from the file."""
         if self._left:
             room = self._pages.empty(PAGE, np.dtype(np.uint8))
             room[: len(self._left)] = np.frombuffer(self._left, np.uint8)
@@ -393,7 +390,7 @@ class Packed:
 
 
 class Behind:
-    """Hands batches to `put` on a separate thread, so that writing does not hold up the work."""
+    """Passes batches to `put` on a separate thread, so that writing does not delay other work."""
 
     def __init__(self, put: Callable[[Any, Pages, Any], None]) -> None:
         self._put = put
@@ -402,17 +399,17 @@ class Behind:
         self._idle = [Pages(), Pages()]
 
     def pages(self) -> Pages:
-        """Return pages to fill."""
+        """Return memory for the next batch."""
         return self._idle.pop()
 
     def hand_over(self, index: Any, pages: Pages, bounds: Any) -> None:
-        """Put a batch in the background; wait for the previous one."""
+        """Store a batch in the background, after the previous one has been stored."""
         self._wait()
         self._last = self._writer.submit(self._put, index, pages, bounds)
-        self._idle.insert(0, pages)  # the other one is free
+        self._idle.insert(0, pages)  # the other pages are free now
 
     def settle(self) -> None:
-        """Wait for all batches, and release the pages."""
+        """Wait until all batches are stored, and release the memory."""
         try:
             self._wait()
         finally:

@@ -1,7 +1,7 @@
-"""How the process of the command line starts, before anything that takes a while is loaded.
+"""Start of the command-line process, before anything that takes long is loaded.
 
-It ends on an error while loading, or on Ctrl-C, with a line instead of a traceback, searches for garbage less often,
-and has no threads for products of matrices.
+An error while loading, or Ctrl-C, ends the process with a one-line message instead of a traceback. Garbage is
+collected less often, and matrix products use no threads.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import NoReturn
 from fastbcubed._version import __version__, install
 from fastbcubed.runtime.exit_codes import STOPPED, WRONG
 
-#: Objects made between two searches for garbage: more than a command loads, most of which stay. The default is 700.
+#: Number of new objects between two garbage collections, more than a command loads; the default is 700.
 OBJECTS_AT_ONCE = 500_000
-#: Addresses that the libraries and their threads take before any work. With less, C++ may end the process, without a
-#: word of memory, where a thread of Arrow has no room.
+#: Bytes of address space that the libraries and their threads take before any work. With less, C++ may end the process
+#: without mentioning memory when a thread of Arrow cannot allocate it.
 LEAST_ADDRESSES = 512 << 20
 
 
 def lacking(error: ImportError) -> str | None:
-    """Return the package that cannot be loaded, and how to fix it; None if the module is part of this package."""
+    """Return a message on a package that cannot be loaded; None if the missing module is part of this package."""
     if (error.name or "").partition(".")[0] == "fastbcubed":
         return None
     cause = (str(error).strip() or type(error).__name__).splitlines()[0]
@@ -37,10 +37,10 @@ def lacking(error: ImportError) -> str | None:
 
 
 def too_few_addresses() -> str | None:
-    """Return that the process may take too few addresses to load what it needs; None if it may take enough."""
+    """Return a message if the process's address space is limited to less than it needs to start; otherwise None."""
     try:
         import resource
-    except ImportError:  # Windows has no such limit
+    except ImportError:  # on Windows, which has no such limit
         return None
     most, _ = resource.getrlimit(resource.RLIMIT_AS)
     if most == resource.RLIM_INFINITY or most >= LEAST_ADDRESSES:
@@ -52,27 +52,28 @@ def too_few_addresses() -> str | None:
 
 
 def stop_at_once(*_: object) -> NoReturn:
-    """End the process on Ctrl-C while packages load: an exception may be lost there, in a callback from C.
+    """End the process on Ctrl-C while packages load; KeyboardInterrupt could be lost in a callback from C.
 
-    Nothing has been written by then that would have to be removed.
+    Nothing has been written at that point that would have to be removed.
     """
-    with suppress(OSError):  # there is no stderr
+    with suppress(OSError):  # if there is no stderr
         os.write(2, b"fastbcubed: stopped\n")
     os._exit(STOPPED)
 
 
 def end_process(code: int) -> None:
-    """End the process of the command line, unless it is traced or profiled, without taking the interpreter apart.
+    """End the command-line process without shutting down the interpreter, unless the process is traced or profiled.
 
-    A thread of Arrow may still let go of what it has read, such as an array of NumPy, for which it needs the
-    interpreter. One that is being taken apart ends that thread, and C++ then ends the process, with code 134 and
-    "terminate called without an active exception" (apache/arrow #34314; Arrow 26, Python to 3.13). It saves 0.1 s, too.
+    A thread of Arrow may still be releasing data that it has read, such as a NumPy array, for which it needs the
+    interpreter. An interpreter that is shutting down ends that thread, and C++ then ends the process with code 134
+    and "terminate called without an active exception" (apache/arrow #34314; Arrow 26, Python up to 3.13). Skipping
+    the shutdown also saves 0.1 s.
     """
     if not _is_command_line() or sys.gettrace() is not None or sys.getprofile() is not None:
         return
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # full or closed, which has been said
+        with suppress(OSError, ValueError):  # full or closed, which has been reported
             stream.flush()
     os._exit(code)
 
@@ -100,22 +101,22 @@ def _end(kind: type[BaseException], error: BaseException, trace: TracebackType |
         return
     if sys.stderr is not None:
         print(f"fastbcubed: {said}", file=sys.stderr, flush=True)
-    os._exit(WRONG)  # Python would end with 1
+    os._exit(WRONG)  # Python's exit code would be 1
 
 
 if _is_command_line():
     if sys.argv[1:] == ["--version"] and sys.stdout is not None:
-        with suppress(OSError):  # stdout is full or closed: the command line says so
+        with suppress(OSError):  # if stdout is full or closed, the command line reports it
             print(f"fastbcubed {__version__}", flush=True)
-            os._exit(0)  # loading the rest would take ten times as long
+            os._exit(0)  # loading everything else would take ten times as long
     if (_said := too_few_addresses()) is not None:
         with suppress(OSError):
             os.write(2, f"fastbcubed: {_said}\n".encode())
         os._exit(WRONG)
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not so in the background of a shell
-        with suppress(ValueError):  # loaded by another thread than the main one
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # otherwise in background jobs
+        with suppress(ValueError):  # if loaded by a thread other than the main one
             signal.signal(signal.SIGINT, stop_at_once)
     gc.set_threshold(OBJECTS_AT_ONCE)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # by default NumPy starts one for each core
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # by default NumPy starts one thread per core
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = _end

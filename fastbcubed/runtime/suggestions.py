@@ -1,4 +1,4 @@
-"""Suggestions for mistyped names, and text with marks such as commas that can be escaped."""
+"""Suggestions for mistyped names, and strings with separators that can be escaped."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 
 def most_similar(name: str, names: Iterable[str], n: int = 3) -> list[str]:
-    """Return a few names similar to one, most similar first; empty if there are none."""
+    """Return a few of `names` that are similar to a name, most similar first."""
     import difflib
 
     return difflib.get_close_matches(name, list(names), n)
 
 
 def similar(name: str, names: Iterable[str]) -> str | None:
-    """Return the most similar name, ignoring case; None if there is none.
+    """Return the most similar of `names`, ignoring case; None if none is similar.
 
     Examples
     --------
@@ -27,13 +27,13 @@ def similar(name: str, names: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:
-    """Return a question to end a message with, after a space; empty if it is no name, or none is similar."""
+    """Return a question, preceded by a space, to append to a message; empty if no name is similar."""
     found = similar(name, names) if isinstance(name, str) else None
     return "" if found is None else f" Did you mean {found!r}?"
 
 
 def split(text: str, mark: str) -> list[str]:
-    r"""Split at a mark, unless it is escaped by a backslash.
+    r"""Split a string at each separator that is not escaped by a backslash.
 
     Examples
     --------
@@ -44,5 +44,5 @@ def split(text: str, mark: str) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Return a name without the backslashes before its marks."""
+    """Return a name without the backslashes that escape separators."""
     return re.sub(r"\\([,:+\\])", r"\1", text)

@@ -1,4 +1,4 @@
-"""A thread pool that maps kernels over fixed blocks: same results for any number of threads."""
+"""A thread pool that maps kernels over fixed blocks, so that results do not depend on the number of threads."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-#: Rows handled by one kernel call; fixed, so that the split never depends on the number of threads.
+#: Number of rows per kernel call; fixed, so that blocks do not depend on the number of threads.
 BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The state of a stage, as passed to a progress callback.
+    """The state of a stage of the work, as passed to a progress callback.
 
     Attributes
     ----------
     stage : str
-        Name of the stage; "plan" before the work.
+        Name of the stage; "plan" before the work begins.
     done, total : int
-        Blocks of the stage.
+        Number of completed blocks, and of all blocks, of the stage.
     seconds : float
         Seconds since the stage began.
     rows, total_rows : int
-        Rows done, and in all; both 0 for a stage that does not count rows.
+        Number of completed rows, and of all rows; both 0 for a stage that does not count rows.
     spilled : int
-        Bytes written to spill files so far.
+        Number of bytes written to spill files so far.
     message : str
-        A line of text, only in the plan: how the work will be done, and what it takes.
+        A line of text in the plan, empty in other stages: how the work will be done, and what resources it needs.
     """
 
     stage: str
@@ -51,17 +51,17 @@ class Progress:
 
     @property
     def rows_per_second(self) -> float:
-        """Rows per second of this stage; 0 if it counts none."""
+        """Rows per second in this stage; 0 if it does not count rows."""
         return self.rows / self.seconds if self.seconds else 0.0
 
     @property
     def share(self) -> float:
-        """The completed share of the stage, by rows if it counts them."""
+        """The completed share of the stage, measured in rows if it counts them."""
         return self.rows / self.total_rows if self.total_rows else self.done / max(1, self.total)
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until the end of the stage at its pace so far; infinite before its first block."""
+        """Estimated seconds until the end of the stage; infinite before its first block."""
         return self.seconds * (1 / self.share - 1) if self.share else math.inf
 
 
@@ -73,7 +73,7 @@ def available_threads() -> int:
 
 
 def blocks(n: int, size: int = BLOCK) -> list[tuple[int, int]]:
-    """Cut `range(n)` into consecutive blocks of `size`; at least one block, which may be empty.
+    """Divide `range(n)` into consecutive blocks of `size`; there is at least one block, which may be empty.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def blocks(n: int, size: int = BLOCK) -> list[tuple[int, int]]:
 
 
 def ahead(made: Iterator[T]) -> Iterator[T]:
-    """Yield the values of an iterator; the next one is computed in the meantime, on a separate thread.
+    """Yield the values of an iterator, computing the next one on a separate thread at the same time.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def ahead(made: Iterator[T]) -> Iterator[T]:
 
 @contextmanager
 def lend(idle: list[T], make: Callable[[], T], fits: Callable[[T], bool] | None = None) -> Iterator[T]:
-    """Lend a workspace to one block: an idle one that fits, else a new one; it is idle again afterwards."""
+    """Lend a workspace to one block: an idle one that fits or else a new one, which is then idle."""
     try:
         space = idle.pop()
     except IndexError:
@@ -120,14 +120,13 @@ def lend(idle: list[T], make: Callable[[], T], fits: Callable[[T], bool] | None 
 
 
 class Pool:
-    """Threads for one call of the library; results come back in the order of the blocks.
+    """Threads for one call of the library; results are returned in the order of the blocks.
 
-    `threads` are all cores of the process by default; `progress` is called with a `Progress` after every
-    block, from the thread that waits for it. The attribute `spilled` returns the bytes spilled so far.
+    `threads` defaults to all cores of the process; `progress` is called with a `Progress` after every block, from the
+    thread that waits for it. The attribute `spilled` is a function that returns the number of bytes spilled so far.
 
-    Threads are started on first use and end with the `with` block, so that nothing survives into a
-    forked child; later calls of `map` run in the calling thread. An exception or Ctrl-C cancels the
-    blocks that have not started.
+    Threads are started on first use and end with the `with` block, so that none exists when a child is forked; later
+    calls of `map` run in the calling thread. An exception or Ctrl-C cancels the blocks that have not started.
     """
 
     def __init__(
@@ -139,7 +138,7 @@ class Pool:
         self._workspaces: dict[Any, list[Any]] = {}
         self._stage: _Stage | None = None
         self._over = False
-        self.spilled: Callable[[], int] = int  # 0 until data are spilled
+        self.spilled: Callable[[], int] = int  # returns 0 until data are spilled
 
     def __enter__(self) -> Pool:
         return self
@@ -152,7 +151,7 @@ class Pool:
         self._over, self._progress = True, None
 
     def wider(self) -> Pool:
-        """Return a pool with one more thread, for stages that wait for the disk, and the same progress callback."""
+        """Return a pool with one more thread and the same progress callback, for stages that wait for the disk."""
         pool = Pool(self.threads + 1, self._progress)
         pool.spilled = self.spilled
         return pool
@@ -160,9 +159,9 @@ class Pool:
     def workspace(
         self, key: Any, make: Callable[[], T], fits: Callable[[T], bool] | None = None
     ) -> AbstractContextManager[T]:
-        """Lend a workspace of this kind to one block; it is reused while it fits.
+        """Lend a workspace of a kind to one block; an idle one is reused if it fits.
 
-        The key identifies all other properties of a workspace: its types, and its initial contents.
+        The key identifies all other properties of the workspace, such as its types and initial contents.
         """
         return lend(self._workspaces.setdefault(key, []), make, fits)
 
@@ -173,10 +172,10 @@ class Pool:
         stage: str = "",
         rows: Iterable[int] | None = None,
     ) -> list[T]:
-        """Call `function` on every block, with `rows` rows each, and return the results in block order."""
+        """Call `function` on every block, and return the results in block order; `rows` are the rows of each."""
         tasks = list(zip(*iterables, strict=True))
         in_turn = self.threads == 1 or len(tasks) == 1 or self._over
-        if in_turn and self._progress is None:  # no thread to share with, and no one to report to
+        if in_turn and self._progress is None:  # neither other threads nor a progress callback
             return [function(*task) for task in tasks]
         sizes = [0] * len(tasks) if rows is None else list(rows)
         with self.stage(stage, len(tasks), sum(sizes)) as step:
@@ -195,23 +194,23 @@ class Pool:
         sizes: list[int],
         step: Callable[[int], None],
     ) -> list[T]:
-        """Call `function` on all tasks, each thread taking the next waiting one: a future for each would cost more."""
+        """Call `function` on all tasks; each thread takes the next one, which costs less than a future per task."""
         waiting = deque(enumerate(tasks))
         ended: SimpleQueue[tuple[int, T | None, BaseException | None]] = SimpleQueue()
 
         def work() -> None:
-            with suppress(IndexError):  # no tasks are left
+            with suppress(IndexError):  # raised when no tasks are left
                 while True:
                     k, task = waiting.popleft()
                     ended.put(_outcome(k, function, task))
 
-        for _ in range(min(self.threads, len(tasks)) - 1):  # the calling thread takes tasks, too
+        for _ in range(min(self.threads, len(tasks)) - 1):  # the calling thread takes tasks as well
             self._started().submit(work)
         results: list[Any] = [None] * len(tasks)
         try:
             for _ in tasks:
                 if waiting and ended.empty():
-                    with suppress(IndexError):  # another thread was faster
+                    with suppress(IndexError):  # raised if another thread took the last task
                         k, task = waiting.popleft()
                         ended.put(_outcome(k, function, task))
                 k, results[k], error = ended.get()
@@ -220,7 +219,7 @@ class Pool:
                 step(sizes[k])
         except BaseException:
             waiting.clear()
-            error = None  # otherwise it would keep its traceback's objects, including arrays, until garbage collection
+            error = None  # its traceback would keep arrays in memory until garbage collection
             raise
         return results
 
@@ -231,7 +230,7 @@ class Pool:
         stage: str = "",
         rows: Sequence[int] | None = None,
     ) -> Iterator[T]:
-        """Yield the result for every tuple of arguments, in order; only a few are computed ahead."""
+        """Yield the result for each tuple of arguments, in order; only a few results are computed ahead."""
         executor = self._started()
         sizes = [0] * len(tasks) if rows is None else rows
         coming: deque[Future[T]] = deque()
@@ -243,7 +242,7 @@ class Pool:
                 step(size)
 
     def ahead(self, made: Iterator[T]) -> Iterator[T]:
-        """Yield the values of an iterator that uses this pool; with several threads, the next is computed meanwhile."""
+        """Yield the values of an iterator that uses this pool; with several threads, the next is computed ahead."""
         if self.threads == 1:
             return made
         self._started()
@@ -256,9 +255,9 @@ class Pool:
 
     @contextmanager
     def stage(self, name: str, total: int, total_rows: int = 0) -> Iterator[Callable[[int], None]]:
-        """Report a stage of `total` steps; the function yielded is called after each step, with its rows.
+        """Report a stage of `total` steps; the yielded function must be called after each step with its number of rows.
 
-        A stage within another is part of a step: it reports the outer one, with the time that takes so far.
+        Steps of a nested stage report the outer stage, with the time taken so far.
         """
         outer, started = self._stage, time.perf_counter()
         mine = _Stage(name, total, total_rows, started) if outer is None else outer
@@ -284,7 +283,7 @@ class Pool:
                 self._stage = None
 
     def announce(self, message: str, rows: int) -> None:
-        """Report, before the work, how `rows` rows will be processed."""
+        """Report a plan: a message on how `rows` rows will be processed, before the work begins."""
         if self._progress is not None:
             self._progress(Progress("plan", 0, 1, 0.0, total_rows=rows, message=message))
 
