@@ -1,1 +1,1 @@
-"""Cells where items are in several clusters: items with the same clusters on both sides form one."""
+"""Cells where items may be in several clusters: items with the same clusters on both sides form one cell."""

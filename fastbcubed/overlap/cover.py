@@ -1,4 +1,4 @@
-"""Overlapping clusterings of two sides as one cover: its cells, equal items, and losses by cluster."""
+"""Two overlapping clusterings as a cover: its cells, identical clusters, and losses by cluster."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from fastbcubed.types import Codes, Floats, Int64s
 
 
 class Covered(NamedTuple):
-    """Two overlapping clusterings as returned by `build_cover`.
+    """Two overlapping clusterings, as returned by `build_cover`.
 
-    `alignment` is that of items by their sets of clusters, `coverage` counts rows of memberships; `grouped` has the
-    cell of each item, and `names` the labels of the clusters of each side.
+    `alignment` aligns the items by their sets of clusters, `coverage` counts rows of memberships, `grouped` has the
+    cell of each item, and `names` the labels of each side's clusters.
     """
 
     alignment: Alignment
@@ -50,21 +50,21 @@ class Covered(NamedTuple):
 
 
 class ClusterNames:
-    """The original labels of the clusters of one side; null for clusters made by a policy."""
+    """The original labels of the clusters of one side; null for clusters that a policy made."""
 
     def __init__(self, gathered: Gathered, clusters: Int64s, n_made: int) -> None:
         rows = np.concatenate([gathered.label_rows, np.full(n_made, -1)])
         self._rows, self._labels = rows[clusters], gathered.labels
 
     def __call__(self, codes: Int64s) -> pa.Array:
-        """Return the labels of some clusters."""
+        """Return the labels of the given clusters."""
         return take_or_null(self._labels, self._rows[codes])
 
 
 def build_cover(pair: Pair, policies: Policies, pool: Pool, *, weighting: str, max_pairs: float) -> Covered:
     """Gather, align and group the items of two overlapping clusterings, and score their cells.
 
-    The pair has a row per membership.
+    The pair must have a row per membership.
     """
     true, pred = gather(pair.first, policies, pool)
     alignment = align(
@@ -97,7 +97,7 @@ def build_cover(pair: Pair, policies: Policies, pool: Pool, *, weighting: str, m
         "true": ClusterNames(true, grouped.true_clusters, only_pred.size),
         "pred": ClusterNames(pred, grouped.pred_clusters, only_true.size),
     }
-    del true, pred, true_codes, pred_codes, true_sets, pred_sets  # their contents are grouped
+    del true, pred, true_codes, pred_codes, true_sets, pred_sets  # not needed after grouping
     mass = grouped.mass(alignment.weight)
     scored = grouped.scored
     cover = Cover(
@@ -114,12 +114,12 @@ def build_cover(pair: Pair, policies: Policies, pool: Pool, *, weighting: str, m
         label=lambda side, codes: names[side](codes).to_pylist(),
     )
     if policies.prediction == "drop":
-        cover.unlabelled_mates()  # while there are threads
+        cover.unlabelled_mates()  # computed now, while threads are available
     return Covered(alignment, coverage, cover, grouped, names)
 
 
 def _codes(true: Gathered, pred: Gathered, alignment: Alignment, pool: Pool) -> tuple[Int64s, Int64s]:
-    """Return the set of each aligned item on both sides, -1 where the side lacks it."""
+    """Return the set of each aligned item on both sides, -1 where a side lacks the item."""
     if alignment.coverage.n_common == len(alignment):
         return alignment.true_keys, alignment.pred_keys
     rows = alignment.true_rows, alignment.pred_rows
@@ -127,7 +127,10 @@ def _codes(true: Gathered, pred: Gathered, alignment: Alignment, pool: Pool) -> 
 
 
 def _made_alone(sets: Memberships, codes: Int64s, items: Int64s) -> Memberships:
-    """Give each of some items its own set and cluster, in place in `codes`; these are numbered after the others."""
+    """Give each of the items a set of its own with one new cluster; `codes` is changed in place.
+
+    The new sets and clusters are numbered after the existing ones.
+    """
     if not items.size:
         return sets
     codes[items] = len(sets) + np.arange(items.size)
@@ -137,19 +140,20 @@ def _made_alone(sets: Memberships, codes: Int64s, items: Int64s) -> Memberships:
 
 
 class ItemCells(NamedTuple):
-    """Items by their sets of clusters on both sides."""
+    """Cells of items by their sets of clusters on both sides."""
 
     cell: Int64s  #: the cell of each item, -1 where a side lacks it; shape (n_items,)
-    true: Int64s  #: the true set of each cell; shape (n_cells,), as of all that follow
-    pred: Int64s  #: its predicted set
-    n: Int64s  #: its items
+    true: Int64s  #: the true set of each cell; shape (n_cells,), like the arrays below
+    pred: Int64s  #: the predicted set of each cell
+    n: Int64s  #: the number of items of each cell
 
 
 def item_cells(sets: Memberships, true: Int64s, pred: Int64s, n_pred: int, pool: Pool) -> ItemCells:
-    """Assign numbers to pairs of a true and a predicted set, ordered by the true set's first cluster, then by the set.
+    """Assign numbers to pairs of a true and a predicted set, in order of the true set's first cluster, then of the set.
 
-    Items are partitioned by their true set; each part is sorted and numbered in the cache. `sets` are the true ones,
-    and `n_pred` is the number of predicted ones. `true` and `pred` (n_items,) are -1 where a side lacks the item.
+    Items are partitioned by their true set; each part is sorted and numbered within the cache. `sets` are the true
+    sets, and `n_pred` is the number of predicted ones. `true` and `pred` (n_items,) are -1 where a side lacks the
+    item.
     """
     if not len(sets):
         none = np.empty(0, np.int64)
@@ -192,7 +196,7 @@ def item_cells(sets: Memberships, true: Int64s, pred: Int64s, n_pred: int, pool:
 
 
 def _ranked(sets: Memberships, wide: type[np.integer]) -> tuple[Codes, Codes]:
-    """Return the rank of each set, by its first cluster and then in the given order, and the sets by rank."""
+    """Return the rank of each set, by its first cluster and then by number, and the sets in order of rank."""
     counts = np.zeros(sets.n_clusters, np.int64)
     kernels.memberships.count_firsts(sets.offsets, sets.codes, counts)
     ranks, by_rank = buffers.empty(len(sets), wide), buffers.empty(len(sets), wide)
@@ -201,7 +205,7 @@ def _ranked(sets: Memberships, wide: type[np.integer]) -> tuple[Codes, Codes]:
 
 
 def _partitioned(true: Int64s, pred: Int64s, ranks: Codes, shift: int, pool: Pool) -> tuple[Codes, Int64s]:
-    """Partition the items of both sides by rank: rank, predicted set, item; and return where parts begin."""
+    """Sort the items of both sides by part of their rank; return (rank, predicted set, item) and where parts begin."""
     starts, stops = zip(*row_blocks(true.size, 1 << 16), strict=True)
     counts = np.zeros((len(starts), (max(0, ranks.size - 1) >> shift) + 1), np.int64)
     keys = buffers.empty(true.size, ranks.dtype)
@@ -218,35 +222,35 @@ def _partitioned(true: Int64s, pred: Int64s, ranks: Codes, shift: int, pool: Poo
     return records, bounds
 
 
-#: Cells whose scores are filled in by one call.
+#: Number of cells whose scores are computed by one call.
 CELLS_AT_ONCE = 1 << 16
-#: Clusters named in a message.
+#: Number of clusters named in a message.
 TO_BLAME = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
-    """Items by cell."""
+    """Items grouped into cells."""
 
-    #: clusters of each cell, numbered by first appearance. One-sided cells follow the `n_scored` two-sided ones
+    #: clusters of each cell, numbered by first appearance; the cells of one side follow the `n_scored` cells of both
     truth: Memberships
     prediction: Memberships
     cell: Int64s  #: the cell of each item, -1 for an item in none; shape (n_items,)
-    n: Int64s  #: items of each cell; shape (n_cells,)
-    n_scored: int  #: cells of both sides
-    #: the original cluster of each number
+    n: Int64s  #: number of items of each cell; shape (n_cells,)
+    n_scored: int  #: number of cells whose items are on both sides
+    #: the original number of each renumbered cluster
     true_clusters: Int64s
     pred_clusters: Int64s
 
     @property
     def scored(self) -> Int64s:
-        """The cell of each scored item, -1 for others. Shape (n_items,)."""
+        """The cell of each scored item, -1 for other items. Shape (n_items,)."""
         if len(self.truth) == self.n_scored:
             return self.cell
         return np.where(self.cell < self.n_scored, self.cell, -1)
 
     def mass(self, weight: Floats | None) -> Floats | None:
-        """Return the weight of each cell, given that of each item; None without weights. Shape (n_cells,)."""
+        """Return the weight of each cell from the weights of items; None if items have no weights. Shape (n_cells,)."""
         if weight is None:
             return None
         return np.add(*add_up(self.cell, len(self.truth), weight, np.ones(self.cell.size)))
@@ -259,9 +263,10 @@ def group(
     pred_codes: Int64s,
     pool: Pool,
 ) -> Grouped:
-    """Group items by their sets of clusters.
+    """Group items by their sets of clusters on both sides.
 
-    Cells are ordered by their first true cluster, so that mates are close to each other.
+    Cells are ordered by their first true cluster, so that cells that share clusters are close to each other in
+    memory.
 
     Shapes: `true_codes`, `pred_codes` (n_items,).
     """
@@ -296,7 +301,7 @@ def _first(side: Memberships, n: int) -> Memberships:
 
 
 def _renumbered(side: Memberships) -> tuple[Memberships, Int64s]:
-    """Renumber clusters by first appearance; those without items are dropped."""
+    """Renumber clusters by first appearance, dropping those without items; also return the old numbers."""
     codes, firsts = buffers.empty(side.codes.size, side.codes.dtype), np.empty(side.n_clusters, np.int64)
     numbers = np.full(side.n_clusters, -1, side.codes.dtype)
     n = kernels.memberships.number_small(side.codes, 0, numbers, codes, firsts)
@@ -305,10 +310,11 @@ def _renumbered(side: Memberships) -> tuple[Memberships, Int64s]:
 
 
 class Cover(Contingency):
-    """The cells of two overlapping clusterings, with the shares of their items with their mates.
+    """The cells of two overlapping clusterings, and the hits and misses of their items.
 
-    Attributes are those of a contingency, except that a cell has any number of clusters on either side. `fp` and `fn`
-    are proportional: an item's wrong mates divided by its right ones, times the weight of its cell.
+    Attributes are those of a contingency, except that a cell may have any number of clusters on each side. `fp` and
+    `fn` are proportional: the weight of an item's wrong mates divided by that of its right ones, times the weight of
+    its cell.
     """
 
     overlapping = True
@@ -329,8 +335,8 @@ class Cover(Contingency):
         label: Any = None,
         shares: Shares | None = None,
     ) -> None:
-        """Take over cells; `shares` is computed if it is not given."""
-        #: Two-sided cells, followed by prediction-only ones: clusters, items, weight
+        """Store the cells; `shares` are computed if not given."""
+        #: clusters on both sides, items and weight of all cells: those of both sides, then prediction-only ones
         self.every = (truth, prediction, n, weight)
         self.truth, self.prediction = (_first(side, n_scored) for side in (truth, prediction))
         self.weighting, self.outside, self.max_pairs = weighting, outside, max_pairs
@@ -340,7 +346,7 @@ class Cover(Contingency):
             self._refuse_too_much(max_pairs, label)
             shares = self.sides.shares(n_scored)
         self.shares = shares
-        cells = buffers.empty(n_scored, CELL)  # after memory has been released
+        cells = buffers.empty(n_scored, CELL)  # allocated only after computing shares, which frees memory
         sizes = truth.n_clusters, prediction.n_clusters
         super().__init__(
             cells, lambda: np.zeros(n_scored, np.int64), sizes, weighted=weight is not None,
@@ -356,7 +362,7 @@ class Cover(Contingency):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        state.pop("sides", None)  # while there are threads
+        state.pop("sides", None)  # holds the pool of threads
         return {**state, "_pool": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -364,7 +370,7 @@ class Cover(Contingency):
 
     @cached_property
     def sides(self) -> Sides:
-        """The cells that count, with their clusters."""
+        """The cells that count, with their clusters: prediction-only cells are included if they are false positives."""
         return self._sides(self.outside)
 
     def _sides(self, outside: bool) -> Sides:
@@ -380,7 +386,7 @@ class Cover(Contingency):
     def proportions(
         self, others: Floats, cells: Int64s | slice = slice(None)
     ) -> tuple[Floats, Floats, Floats]:
-        """Return tp, fp, fn of items of some cells, in proportion; `others` is what counts of each item's own cell."""
+        """Return tp, fp and fn of items of some cells, up to a factor; `others` is the mass of each one's own cell."""
         hit_pred, miss_pred, hit_true, miss_true = self.sums(others, cells)
         alike = np.divide(hit_pred, hit_true, out=np.ones(hit_pred.size), where=hit_true > 0)
         return hit_pred, miss_pred, miss_true * alike
@@ -390,7 +396,7 @@ class Cover(Contingency):
     def sums(
         self, others: Floats, cells: Int64s | slice = slice(None)
     ) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return hits and misses on the predicted side, then on the true side; see `proportions`."""
+        """Return hits and misses on the predicted side, then on the true side, for the arguments of `proportions`."""
         own_g, own_c = (side.counts[cells].astype(np.float64) for side in (self.prediction, self.truth))
         least = np.minimum(own_g, own_c)
         hit_pred, miss_pred, hit_true, miss_true = self.shares.parts[cells].T
@@ -401,9 +407,10 @@ class Cover(Contingency):
         return hit_pred, miss_pred, hit_true, miss_true
 
     def matrix_of_matches(self, similarity: str, *, within_pair: bool) -> tuple[Floats, Floats, Floats]:
-        """Return tp, fp and fn of each cell, in proportion, so that their rates are those of CICE-BCubed.
+        """Return tp, fp and fn of each cell, up to a factor, such that their rates are those of CICE-BCubed.
 
-        Common clusters count by their likeness to the best match of all clusters, or of those that both items are in.
+        A shared cluster is multiplied by its similarity to its best match among all clusters or, if `within_pair`,
+        among those that contain both items.
         """
         key = similarity, within_pair
         if key not in self._matrices:
@@ -411,13 +418,13 @@ class Cover(Contingency):
             hit_pred, miss_pred, hit_true, miss_true = self.sums(np.ascontiguousarray(self.tp))
             fp = np.maximum(hit_pred + miss_pred - hits[:, 0], 0.0)
             fn = np.maximum(hit_true + miss_true - hits[:, 1], 0.0)
-            fp[(miss_pred == 0) & self._are_exact("pred")] = 0.0  # whatever rounding has left
+            fp[(miss_pred == 0) & self._are_exact("pred")] = 0.0  # removes rounding errors
             fn[(miss_true == 0) & self._are_exact("true")] = 0.0
             self._matrices[key] = hits[:, 0].copy(), fp, fn * (hits[:, 0] / hits[:, 1])
         return self._matrices[key]
 
     def _are_exact(self, side: str) -> NDArray[np.bool_]:
-        """Return the cells whose clusters on this side are all on the other side, too: all likeness there is 1."""
+        """Return a mask of the cells whose clusters on a side are all identical to clusters of the other side."""
         members, same = self.members(side), self._of_side(self.sides.same, side)
         return np.logical_and.reduceat(same[members.codes] >= 0, members.offsets[:-1])
 
@@ -444,14 +451,14 @@ class Cover(Contingency):
             "seconds per core."
         )
 
-    # By cluster
+    # Figures by cluster
 
     def members(self, side: str) -> Memberships:
-        """Return the clusters of each scored cell on a side."""
+        """Return the clusters of each scored cell on one side."""
         return self.truth if side == "true" else self.prediction
 
     def memberships(self, side: str) -> tuple[NDArray[np.integer], int, Int64s]:
-        """Return the clusters of all cells on a side, their number, and the cell of each."""
+        """Return each membership's code on one side, the number of codes, and each membership's scored cell."""
         members = self.members(side)
         return members.codes, members.n_clusters, members.rows()
 
@@ -468,11 +475,11 @@ class Cover(Contingency):
 
     @cached_property
     def n_exact(self) -> int:
-        """Clusters that are equal on both sides."""
+        """The number of clusters that are identical on both sides."""
         return int(np.count_nonzero(self.exact("true")))
 
     def exact(self, side: str) -> NDArray[np.bool_]:
-        """Return a mask of the clusters of a side that equal one of the other side, repeated ones one to one."""
+        """Return a mask of the clusters of a side that are identical to one of the other side, paired one to one."""
         return self._of_side(self.sides.exact, side)
 
     def _of_side(self, clusters: NDArray[Any], side: str) -> NDArray[Any]:
@@ -480,17 +487,17 @@ class Cover(Contingency):
         return clusters[:n_true] if side == "true" else clusters[n_true:]
 
     def n_met(self, side: str) -> Int64s:
-        """Return the number of clusters of the other side that each cluster meets."""
+        """Return the number of clusters of the other side that share items with each cluster."""
         table = self.sides.overlaps
         codes = table.true if side == "true" else table.pred
         return np.bincount(codes, minlength=self.members(side).n_clusters)
 
     def mates(self, side: str) -> NDArray[np.integer]:
-        """Return, by cell, the items that share a cluster of this side with an item of it, including itself."""
+        """Return the number of items that share a cluster of this side with an item of each cell, itself included."""
         return self.shares.mates[:, 1 if side == "true" else 0]
 
     def unlabelled_mates(self) -> tuple[Int64s, Floats, Int64s] | None:
-        """Return number and proportional mass of prediction-only mates, by cell; None if there are none."""
+        """Return number and proportional mass of prediction-only mates by cell, and the cells; None if none."""
         return None if self._unlabelled is None else (*self._unlabelled, np.arange(self.n_cells))
 
     @cached_property
@@ -505,11 +512,11 @@ class Cover(Contingency):
 
 
 def likeness(sides: Sides, similarity: str) -> tuple[Floats, Floats, Floats]:
-    """Return how like each other overlapping clusters are, and the best match of each cluster.
+    """Return the similarity of each pair of overlapping clusters, and the best similarity of each cluster.
 
-    With w the weight that clusters of weights a and b share, of N in all: Jaccard is w / (a + b - w), F1
-    is 2 w / (a + b), Rand is 1 - (a + b - 2 w) / N. Rand alone is not 0 for clusters that do not overlap;
-    the best of these is the smallest. Clusters with the same items are exactly alike.
+    For clusters of weights a and b that share the weight w, of N in all: Jaccard is w / (a + b - w), F1 is 2 w / (a +
+    b), Rand is 1 - (a + b - 2 w) / N. Only Rand is not 0 for clusters without shared items; the most similar of these
+    is the smallest. Clusters with the same items have a similarity of exactly 1.
     """
     table = sides.overlaps
     sizes_true, sizes_pred = (sizes.weight for sizes in sides.sizes)
@@ -530,18 +537,18 @@ def likeness(sides: Sides, similarity: str) -> tuple[Floats, Floats, Floats]:
 
 
 def charged(cover: Cover, side: str) -> Floats:
-    """Return the loss through each cluster: of precision for predicted ones, of recall for true ones.
+    """Return the loss charged to each cluster: of precision to predicted clusters, of recall to true clusters.
 
-    The loss of a pair of items is split equally among the clusters of the side that the two share. The sum over all
-    clusters is the loss of all items. The definition is ours.
+    The loss of a pair of items is divided equally among the clusters of the side that both share. The sum over all
+    clusters is the loss of all items. This definition is our own.
     """
     return cover.once(_charges, Pool(1))[side]
 
 
 def split_equally(cover: Cover, side: str, lost: Floats) -> Floats:
-    """Return the loss through each cluster if an item's loss is split equally among its clusters of a side.
+    """Return the loss charged to each cluster if each item's loss is divided equally among its clusters of a side.
 
-    Shapes: `lost` (n_cells,), times the weight of the items of each cell; the result (n_clusters,).
+    Shapes: `lost` (n_cells,), multiplied by the weight of the items of each cell; result (n_clusters,).
     """
     members = cover.members(side)
     cells = members.rows()
@@ -549,7 +556,7 @@ def split_equally(cover: Cover, side: str, lost: Floats) -> Floats:
 
 
 def _charges(cover: Contingency, pool: Pool) -> dict[str, Floats]:
-    """Return the losses of all clusters by side, as `charged` does; the pool is that of the cover."""
+    """Return the losses charged to all clusters, by side; see `charged`. The pool of the cover is used, not `pool`."""
     assert isinstance(cover, Cover)
     n = cover.n_cells
     truth, prediction = cover.members("true"), cover.members("pred")

@@ -1,4 +1,4 @@
-"""The pairs of items that Extended BCubed scores: those that share clusters, in memory or by subsets of clusters."""
+"""Pairs of items that Extended BCubed scores because they share clusters: rows of cells, their index, and sums."""
 
 from __future__ import annotations
 
@@ -20,45 +20,46 @@ from fastbcubed.types import Codes, Counts, Floats
 
 T = TypeVar("T")
 
-#: A cell in more clusters of a side than this has too many pairs of clusters to be indexed by pairs.
+#: A cell with more clusters on a side than this has too many pairs of clusters to be indexed by pairs.
 NARROW = 8
-#: Cells that are counted by cluster in the time that it takes to compare two, per cluster of one.
+#: Number of cells counted by cluster in the time in which two cells are compared, per cluster of one of these.
 PER_CLUSTER = 4
 
 
 class CellRows(NamedTuple):
-    """A row for each cell: its number, its number of clusters, the true ones, the predicted ones from `n_true` on.
+    """A row of integers for each cell: cell number, number of clusters, true clusters, predicted clusters.
 
-    It is preceded by the position of the first true membership and the number of items of the cell.
+    Predicted clusters are numbered from `n_true` on. Before the number of the cell come the position of its first
+    true membership and its number of items.
     """
 
-    starts: Counts  #: the position of each row's number; shape (n_cells,)
+    starts: Counts  #: the position of each cell's number in `codes`; shape (n_cells,)
     codes: Codes
     n_true: int
 
 
 class CloseMates(NamedTuple):
-    """Where to look for the close mates of a cell: in its pairs of clusters, or in clusters of cells with many."""
+    """An index of close mates, cells that share several clusters on a side: by pairs of clusters, and by cluster."""
 
-    narrow: int  #: cells in no more clusters of a side than this are indexed by pairs
+    narrow: int  #: cells with at most this many clusters on a side are indexed by pairs of these
     pair_bounds: Counts  #: where the pairs of each cell begin; shape (n_cells + 1,)
     groups: Codes  #: the group of each pair of clusters, -1 if no other cell has the pair; shape (n_pairs,)
-    group_bounds: Counts  #: where each group begins; shape (n_groups + 1,)
+    group_bounds: Counts  #: where each group begins in `members`; shape (n_groups + 1,)
     members: Codes  #: the rows of the cells of each group
-    wide: bool  #: whether a cell is in more clusters of a side than `narrow`; if not, all arrays below are empty
-    half: int  #: bits that count the true clusters shared with a cell, and then those that count the predicted ones
-    bounds: Counts  #: where the cells of each cluster begin that are in several of a side; shape (n_clusters + 1,)
-    ends: Counts  #: where those in more than `narrow` of its side end, which come first; shape (n_clusters,)
-    cells: Codes  #: these cells
+    wide: bool  #: whether any cell has more than `narrow` clusters on a side; if not, all arrays below are empty
+    half: int  #: number of bits for the count of shared true clusters; the higher bits are for predicted ones
+    bounds: Counts  #: where the list of each cluster in `cells` begins; shape (n_clusters + 1,)
+    ends: Counts  #: where its cells with more than `narrow` clusters on its side end; shape (n_clusters,)
+    cells: Codes  #: the cells of each cluster that have several clusters on a side, those before `ends` first
 
 
 def row_type(rows: CellRows) -> type[np.integer]:
-    """Return an integer type that holds the start of any row."""
+    """Return an integer type that can hold the start of any row."""
     return np.int32 if rows.codes.size < 2**31 else np.int64
 
 
 def close_mates(rows: CellRows, n_clusters: int, narrow: int, pool: Pool) -> CloseMates:
-    """Index the cells by pairs of up to `narrow` clusters of a side; if any is in more, by cluster, too."""
+    """Index the cells by pairs of up to `narrow` clusters of a side and, if any cell has more, by cluster as well."""
     n_cells = rows.starts.size
     starts, stops = zip(*blocks(n_cells), strict=True)
     bounds = np.zeros(n_cells + 1, np.int64)
@@ -84,7 +85,7 @@ def close_mates(rows: CellRows, n_clusters: int, narrow: int, pool: Pool) -> Clo
 
 
 def _groups(keys: Counts, pool: Pool) -> tuple[Codes, Counts]:
-    """Return the group of each key, -1 for one that occurs once, and the sizes of the groups."""
+    """Return the group of each key, -1 for a key that occurs once, and the size of each group."""
     groups = buffers.empty(keys.size, np.int32 if keys.size < 2**31 else np.int64)
     groups.fill(-1)
     bits = part_bits(keys.size)
@@ -113,7 +114,7 @@ def _groups(keys: Counts, pool: Pool) -> tuple[Codes, Counts]:
 
 
 def _by_cluster(rows: CellRows, n_clusters: int, narrow: int) -> tuple[Counts, Counts, Codes]:
-    """Return the cells of each cluster that are in several of a side; nothing for no clusters."""
+    """Return the cells of each cluster that have several clusters on a side; empty arrays if `n_clusters` is 0."""
     if not n_clusters:
         return np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, row_type(rows))
     bounds, wide = np.zeros(n_clusters + 1, np.int64), np.zeros(n_clusters, np.int64)
@@ -125,17 +126,17 @@ def _by_cluster(rows: CellRows, n_clusters: int, narrow: int) -> tuple[Counts, C
     return bounds, ends, cells
 
 
-#: Workspace for the close mates of a cell, and counts of cells.
+#: Workspace for the close mates of a cell, and for counts by cell and cluster.
 Found = tuple[NDArray[np.integer], NDArray[np.integer]]
 
-#: Clusters or cells handled by one call; fixed, so that the split never depends on the threads.
+#: Number of clusters or cells per call; fixed, so that blocks do not depend on the number of threads.
 AT_ONCE = 1 << 14
-#: Numbers of true and predicted clusters that a cell and its mates may share for many mates to be counted by these.
+#: Size of the table in which many mates are counted by the numbers of true and predicted clusters shared with a cell.
 ALIKE = 1 << 12
 
 
 class Items(NamedTuple):
-    """Items of each cell, their weight (empty without weights), and whether there are weights."""
+    """Number of items of each cell, their weight (empty if items have no weights), and whether they have weights."""
 
     n: Counts
     weight: Floats
@@ -143,7 +144,7 @@ class Items(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Numbers of items, and their weight as the sum of two floats, `mass + rest`; these are empty without weights."""
+    """Numbers of items, and their weight as a sum of two floats, `mass + rest`, both empty without weights."""
 
     n: Counts
     mass: Floats
@@ -151,7 +152,7 @@ class Totals(NamedTuple):
 
     @classmethod
     def empty(cls, n: int, weighted: bool) -> Totals:
-        """Return uninitialised totals of size `n`."""
+        """Return uninitialized totals of size `n`."""
         floats = n if weighted else 0
         return cls(
             *(buffers.empty(*each) for each in ((n, np.int64), (floats, np.float64), (floats, np.float64)))
@@ -159,23 +160,23 @@ class Totals(NamedTuple):
 
     @classmethod
     def zeros(cls, n: int, weighted: bool) -> Totals:
-        """Return totals of zero."""
+        """Return totals of size `n`, all 0."""
         floats = n if weighted else 0
         return cls(np.zeros(n, np.int64), np.zeros(floats), np.zeros(floats))
 
     @property
     def weight(self) -> Floats:
-        """The weight, or the number of items."""
+        """The weight; the number of items if they have no weights."""
         return self.mass + self.rest if self.mass.size else self.n.astype(np.float64)
 
 
 class OverlapTable(NamedTuple):
-    """The items that each true cluster shares with each predicted one that it meets."""
+    """The overlaps: the items that each true cluster shares with each predicted cluster, where it shares any."""
 
     bounds: Counts  #: where the overlaps of each true cluster begin; shape (n_true + 1,)
-    pred: NDArray[np.integer]  #: the predicted cluster; shape (n_overlaps,)
-    sizes: Totals  #: common items and their weight
-    #: the overlaps of each cell: those of its first true cluster with all its predicted ones, and so on
+    pred: NDArray[np.integer]  #: the predicted cluster of each overlap; shape (n_overlaps,)
+    sizes: Totals  #: the shared items and their weight
+    #: the overlaps of each cell: of its first true cluster with each of its predicted clusters, then of its second
     entry_bounds: Counts
     entries: NDArray[np.integer]
 
@@ -186,47 +187,47 @@ class OverlapTable(NamedTuple):
 
 
 class Common(NamedTuple):
-    """The items that each true cluster of a cell shares with all its predicted ones, once for each of these."""
+    """The items that each true cluster of a cell shares with the cell's predicted clusters, summed over the latter."""
 
     bounds: Counts  #: where the true clusters of each cell begin; shape (n_cells + 1,)
-    sizes: Totals  #: common items and their weight, without the items of the cell; shape (n_memberships,)
-    #: the first predicted cluster with the same items as each cluster, true ones first; -1 if there is none
+    sizes: Totals  #: the shared items and their weight, without the items of the cell; shape (n_memberships,)
+    #: the first predicted cluster with the same items as each cluster, -1 for none; true clusters come first
     same: NDArray[np.integer]
 
 
 class Shares(NamedTuple):
-    """The shares of an item of each cell with its mates in other cells; see `score_cells`."""
+    """The hits and misses of an item of each cell over its mates in other cells; see `score_cells`."""
 
-    #: hits and misses on the predicted side, hits and misses on the true side; shape (n_cells, 4)
+    #: hits and misses on the predicted side, then on the true side; shape (n_cells, 4)
     parts: Floats
-    #: items that share a predicted cluster, and a true cluster, with it, including itself; shape (n_cells, 2)
+    #: number of items that share a predicted, and a true, cluster with it, including itself; shape (n_cells, 2)
     mates: Counts
 
 
 class Visits(NamedTuple):
-    """Number of mates to visit: in total, for one cell at most, and by true and by predicted cluster."""
+    """The number of mates to visit: in total, maximum per cell, by true cluster and by predicted cluster."""
 
     total: int
     most: int
-    compared: int  #: clusters of the cells that are compared with mates, once for each
+    compared: int  #: number of clusters of cells compared with mates, counted once per mate
     true: Counts
     pred: Counts
 
 
 @dataclass(eq=False)
 class Sides:
-    """Cells and their clusters on both sides."""
+    """The cells and their clusters on both sides."""
 
-    #: the clusters of each cell. Items of a cell without true clusters are false positives for their mates
+    #: the clusters of each cell; items of a cell without true clusters are false positives for their mates
     truth: Memberships
     prediction: Memberships
-    n: Counts  #: items of each cell; shape (n_cells,)
-    weight: Floats | None  #: their weight, where mates count by weight; shape (n_cells,)
-    pool: Pool  #: the threads
+    n: Counts  #: number of items of each cell; shape (n_cells,)
+    weight: Floats | None  #: their weight, if mates count by weight; shape (n_cells,)
+    pool: Pool
 
     @cached_property
     def sizes(self) -> tuple[Totals, Totals]:
-        """Items of each true and of each predicted cluster."""
+        """The items of each true and of each predicted cluster."""
         items = self._items
         sides = self.truth, self.prediction
         sizes = [Totals.empty(side.n_clusters, items.weighted) for side in sides]
@@ -239,7 +240,7 @@ class Sides:
 
     @property
     def n_clusters(self) -> int:
-        """Clusters of both sides."""
+        """The number of clusters of both sides."""
         return self.truth.n_clusters + self.prediction.n_clusters
 
     @property
@@ -247,7 +248,7 @@ class Sides:
         return Items(self.n, np.empty(0), False) if self.weight is None else Items(self.n, self.weight, True)
 
     def _members(self) -> tuple[Counts, NDArray[np.integer]]:
-        """Where the cells of each true cluster begin, and their rows."""
+        """Where the cells of each true cluster begin, and the rows of these cells."""
         truth, starts = self.truth, self.rows.starts
         firsts, lasts = ranges(len(truth), self.pool)
         counts = np.zeros((len(firsts), truth.n_clusters), np.int64)
@@ -268,7 +269,7 @@ class Sides:
     def _in_blocks(
         self, run: Callable[[int, int, T], None], n: int, workspace: Callable[[], T], stage: str
     ) -> None:
-        """Run over blocks of n clusters or cells, each with a workspace that it is lent."""
+        """Call `run` for blocks of n clusters or cells, each with a workspace lent to it."""
         idle: list[T] = []
 
         def lent(start: int, stop: int) -> None:
@@ -279,7 +280,7 @@ class Sides:
 
     @cached_property
     def common(self) -> Common:
-        """The items that each true cluster of a cell shares with all its predicted ones."""
+        """The items that each true cluster of a cell shares with the cell's predicted clusters."""
         cells, rows, items = self._members(), self.rows, self._items
         clusters, same = self._clusters, np.full(self.n_clusters, -1, self.prediction.codes.dtype)
         common = Common(self.truth.offsets, Totals.empty(self.truth.codes.size, items.weighted), same)
@@ -293,19 +294,19 @@ class Sides:
 
     @cached_property
     def same(self) -> NDArray[np.integer]:
-        """The first predicted cluster with the same items as each cluster, true ones first; -1 if there is none."""
+        """The first predicted cluster with the same items as each cluster, -1 for none; true clusters come first."""
         return self.common.same
 
     @cached_property
     def exact(self) -> NDArray[np.bool_]:
-        """Whether each cluster is paired with one of the same items, one to one; true ones first."""
+        """A mask of the clusters paired one to one with clusters of the same items; true clusters come first."""
         exact = np.zeros(self.n_clusters, np.bool_)
         kernels.overlap.pair_copies(self.same, self.truth.n_clusters, exact)
         return exact
 
     @cached_property
     def overlaps(self) -> OverlapTable:
-        """The items that each true cluster shares with each predicted one."""
+        """The items that each true cluster shares with each predicted cluster."""
         cells, rows, items = self._members(), self.rows, self._items
         n_true = self.truth.n_clusters
         bounds = np.zeros(n_true + 1, np.int64)
@@ -347,19 +348,19 @@ class Sides:
 
     @property
     def close(self) -> CloseMates:
-        """The cells with which each cell shares two or more clusters of a side."""
+        """The index of close mates, cells that share several clusters on a side."""
         return self._index[0]
 
     @property
     def visits(self) -> Visits:
-        """The number of mates that `shares` will visit, at a cost linear in the memberships."""
+        """The number of mates that `shares` will visit; computing it is linear in the memberships."""
         return self._index[1]
 
     @cached_property
     def _index(self) -> tuple[CloseMates, Visits]:
         """The index of close mates, by pairs of clusters if that saves time, and the number of mates to visit."""
         by_pair = self._indexed(NARROW)
-        if by_pair[1].compared > 16 * self.rows.codes.size:  # else another index takes longer than it saves
+        if by_pair[1].compared > 16 * self.rows.codes.size:  # otherwise a second index would not save time
             by_cluster = self._indexed(1)
             if by_cluster[1].total < PER_CLUSTER * by_pair[1].compared:
                 return by_cluster
@@ -372,19 +373,19 @@ class Sides:
         return close, Visits(total, most, compared, visits[:n_true], visits[n_true:])
 
     def _found(self) -> Found:
-        """Return a workspace for the close mates of a cell, itself included, and counts for cells and clusters."""
+        """Return workspace for the close mates of a cell, itself included, and for counts by cell and cluster."""
         met = np.zeros((self.n.size + self.n_clusters) * self.close.wide, f"i{2 * self.close.half // 8}")
         return np.empty((3, min(self.visits.most, self.n.size) + 1), row_type(self.rows)), met
 
     def _places(self, longest: int) -> tuple[Counts, Counts, Counts]:
-        """Return workspaces for the positions in a row of its common clusters of a side, and of each cluster."""
+        """Return workspace for the positions of shared clusters in a row, by side, and of each cluster."""
         at_true, at_pred = np.empty((2, longest + 1), np.int64)
         return at_true, at_pred, np.zeros(self.n_clusters, np.int64)
 
     def matches(
         self, n_scored: int, pairwise: bool, likeness: Floats, best_true: Floats, best_pred: Floats
     ) -> Floats:
-        """Sum hits on each side, times the similarity of clusters; see `add_matches`. Shape (n_scored, 2)."""
+        """Return the hits on each side, weighted by similarity of clusters; see `add_matches`. Shape (n_scored, 2)."""
         hits, best = np.empty((n_scored, 2)), np.concatenate([best_true, best_pred])
         items, rows, close, overlaps = self._items, self.rows, self.close, self.overlaps
         widest = int((self.truth.counts * self.prediction.counts).max(initial=1))
@@ -404,7 +405,8 @@ class Sides:
     def charges(self, n_scored: int) -> Floats:
         """Return the losses of the items of the first `n_scored` cells through each of their clusters.
 
-        By cell the true clusters, then the predicted ones; see `charge_clusters`. Cost is that of `shares`.
+        For each cell, true clusters come first, then predicted ones; see `charge_clusters`. The cost is that of
+        `shares`.
         """
         items, rows, close, overlaps = self._items, self.rows, self.close, self.overlaps
         lost = np.empty(int(self.truth.offsets[n_scored] + self.prediction.offsets[n_scored]))
@@ -425,16 +427,16 @@ class Sides:
 
     @property
     def _clusters(self) -> Totals:
-        """Items of each cluster, true ones first."""
+        """The items of each cluster; true clusters come first."""
         return Totals(*(np.concatenate(pair) for pair in zip(*self.sizes, strict=True)))
 
     def shares(self, n_scored: int) -> Shares:
-        """Sum the shares of the items of the first `n_scored` cells with their mates.
+        """Return the hits and misses of the items of the first `n_scored` cells over their mates.
 
         Notes
         -----
-        Cost is the sum over cells of true times predicted clusters, plus the mates counted by `visits`. The index is
-        released: it takes more memory than the shares, and is rebuilt in a fraction of the time.
+        The cost is the sum over cells of true times predicted clusters, plus the mates counted by `visits`. The
+        index is dropped afterwards: it takes more memory than the shares, and is rebuilt in a fraction of the time.
         """
         parts, mates = buffers.empty((n_scored, 4), np.float64), buffers.empty((n_scored, 2), np.int64)
         items, rows, close, common, clusters = self._items, self.rows, self.close, self.common, self._clusters

@@ -29,35 +29,35 @@ from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Floats, Int64s
 
-#: Hash seeds tried before giving up; a second one is almost never needed.
+#: Maximum number of hash seeds tried; a second one is almost never needed.
 ATTEMPTS = 8
 
 
 class ItemSets(NamedTuple):
-    """The items of one side, in the order of their first rows, and the set of clusters of each."""
+    """The items of one side, in order of their first rows, and the set of clusters of each."""
 
     firsts: Int64s  #: the first row of each item; shape (n_items,)
-    #: equal codes mean equal sets; -1 for an item in no cluster. The code of an item in one cluster is the cluster's;
+    #: code of each item's set, -1 for an item in no cluster; the set of a single cluster has the cluster's code;
     #: shape (n_items,)
     codes: Int64s
-    #: the clusters of each set, by code: first each single cluster, then the larger sets
+    #: the clusters of each set by code: first the sets of one cluster, then the larger sets
     sets: Memberships
-    n_repeated: int  #: rows that repeat an earlier one, its item and its cluster
-    n_reweighted: int  #: rows whose weight differs from that of their item's first row
+    n_repeated: int  #: number of rows that repeat the item and cluster of an earlier row
+    n_reweighted: int  #: number of rows whose weight differs from that of their item's first row
 
 
 class Signatures(NamedTuple):
-    """Items by their set of clusters."""
+    """The set of clusters of each item, as a code."""
 
-    codes: Int64s  #: as those of `ItemSets`; shape (n_items,)
-    sets: Memberships  #: likewise
+    codes: Int64s  #: code of each item's set, as in `ItemSets`; shape (n_items,)
+    sets: Memberships  #: the clusters of each set by code
 
 
 class MembershipRows(NamedTuple):
-    """Rows of memberships in parts; all rows of an item are in one part."""
+    """Rows of memberships sorted by part; all rows of an item are in one part."""
 
-    keys: Int64s  #: keys of items, possibly mixed; shape (n_rows,), as all but the bounds
-    rows: Codes | None  #: row numbers, ascending within a part; None where rows are in order
+    keys: Int64s  #: keys of items, mixed if `rows` is given; shape (n_rows,), like `rows` and `codes`
+    rows: Codes | None  #: row numbers, ascending within a part; None if rows are in order
     codes: Codes  #: the cluster of each row, -1 for none
     bounds: Int64s  #: where each part begins; shape (n_parts + 1,)
 
@@ -67,7 +67,7 @@ def item_sets(
 ) -> ItemSets:
     """Gather the clusters of each item. Shapes: `keys`, `clusters`, `weight` (n_rows,).
 
-    Without keys each row is an item. A row with a negative cluster only declares that the item exists.
+    Without keys, each row is an item. A row with a negative cluster only declares that the item exists.
     """
     if keys is None or not keys.size:
         return ItemSets(np.arange(clusters.size), clusters, _with_large(n_clusters), 0, 0)
@@ -86,7 +86,7 @@ def item_sets(
 
 
 def signatures(members: Memberships, pool: Pool) -> Signatures:
-    """Assign numbers to items by their set of clusters. Cost is linear in the memberships.
+    """Return a code for each item's set of clusters; the cost is linear in the memberships.
 
     Examples
     --------
@@ -106,12 +106,12 @@ def signatures(members: Memberships, pool: Pool) -> Signatures:
 
 
 def _in_parts(keys: Int64s, clusters: Int64s, wide: type[np.integer], pool: Pool) -> MembershipRows:
-    """Partition the rows by item; rows whose items ascend are already in place."""
+    """Sort the rows by part of their item; ascending items are already in place."""
     codes = buffers.empty(keys.size, wide)
     if not any(kernels.memberships.find_unsorted(keys, a, b) for a, b in blocks(keys.size)):
         codes[:] = clusters
         near = np.arange(PART_ROWS, keys.size, PART_ROWS)
-        cuts = np.unique(np.searchsorted(keys, keys[near]))  # the first row of an item
+        cuts = np.unique(np.searchsorted(keys, keys[near]))  # moves each cut to the first row of an item
         return MembershipRows(
             read_only(keys), None, codes, np.concatenate([[0], cuts[cuts > 0], [keys.size]])
         )
@@ -123,7 +123,7 @@ def _in_parts(keys: Int64s, clusters: Int64s, wide: type[np.integer], pool: Pool
 def _mark_first_rows(
     parts: MembershipRows, weight: Floats | None, marks: Codes, pool: Pool
 ) -> tuple[int, int]:
-    """Mark the first row of each item; return repeated and reweighted rows. See `gather_parts`."""
+    """Mark the first row of each item; return the numbers of repeated and reweighted rows. See `gather_parts`."""
     marks.fill(kernels.memberships.REPEATED)
     weight = np.empty(0) if weight is None else read_only(weight)
     largest, wide = int(np.diff(parts.bounds).max()), marks.dtype
@@ -143,7 +143,7 @@ def _mark_first_rows(
 
 
 def _listed(marks: Codes, pool: Pool) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-    """Return the first row of each item and its cluster's code; which items are in several, and where these are."""
+    """Return each item's first row and cluster code, the items in several clusters, and where their codes begin."""
     starts, stops = zip(*blocks(marks.size), strict=True)
     counts = pool.map(
         lambda a, b: kernels.memberships.count_marks(marks, a, b), starts, stops, stage="count items"
@@ -158,9 +158,9 @@ def _listed(marks: Codes, pool: Pool) -> tuple[Int64s, Int64s, Int64s, Int64s]:
 
 
 def _numbered(codes: Codes, starts: Int64s, pool: Pool) -> Numbered:
-    """Assign numbers to sets of several clusters, distinguished by a 64-bit hash and then compared.
+    """Assign numbers to sets of several clusters, by comparing 64-bit hashes and then the sets.
 
-    The codes of a set begin at its start and end with a negative one: the last is -1 - code.
+    The codes of a set begin at its entry in `starts`; its last code is stored as -1 - code.
     """
     keys, cuts = buffers.empty(starts.size, np.int64), list(zip(*blocks(starts.size), strict=True))
     for seed in range(ATTEMPTS):
@@ -181,7 +181,7 @@ def _numbered(codes: Codes, starts: Int64s, pool: Pool) -> Numbered:
 
 
 def _with_large(n_clusters: int, codes: Codes | None = None, starts: Int64s | None = None) -> Memberships:
-    """Return the sets of one cluster, followed by the larger ones, whose codes begin at `starts`."""
+    """Return the sets of one cluster each, followed by the larger sets, whose codes begin at `starts`."""
     wide: type[np.int32] | type[np.int64] = np.int32 if n_clusters < 2**31 else np.int64
     alone: NDArray[Any] = np.arange(n_clusters, dtype=wide)
     if codes is None or starts is None:
@@ -200,22 +200,22 @@ def _with_large(n_clusters: int, codes: Codes | None = None, starts: Int64s | No
 
 @dataclass(frozen=True, eq=False)
 class Gathered:
-    """One side of an evaluation of overlapping clusterings, item by item."""
+    """One side of an evaluation of overlapping clusterings, with one row per item."""
 
-    #: a row per item; its label is the code of the item's set of clusters, null for an item in none
+    #: one row per item, whose label is the code of the item's set of clusters, null for an item in no cluster
     clustering: Clustering
-    set_codes: Int64s  #: the same codes, -1 for an item in no cluster; shape (n_items,)
-    sets: Memberships  #: the clusters of each set, by code
-    labels: Column  #: the original cluster label of each row
-    label_rows: Int64s  #: a row of each cluster; shape (n_clusters,)
-    #: counts of rows with a null cluster, with the noise label, and left out as repeats of an earlier one
+    set_codes: Int64s  #: code of each item's set, -1 for an item in no cluster; shape (n_items,)
+    sets: Memberships  #: the clusters of each set by code
+    labels: Column  #: the original cluster label of each row of memberships
+    label_rows: Int64s  #: a row with the label of each cluster; shape (n_clusters,)
+    #: numbers of rows with a null cluster, with the noise label, and dropped because they repeat an earlier row
     n_null: int
     n_noise: int
     n_duplicates: int
 
 
 def gather(sides: Sequence[Clustering], policies: Policies, pool: Pool) -> list[Gathered]:
-    """Gather the clusters of each item, of several sides at the same time."""
+    """Gather the clusters of each item on both sides at the same time."""
     if policies.noise is not None:
         require_known_type(policies, *(side.labels for side in sides))
     labels = [side.labels.keys(pool) for side in sides]
@@ -234,7 +234,7 @@ def gather(sides: Sequence[Clustering], policies: Policies, pool: Pool) -> list[
 
     found = []
     for each in pool.map(gather_one, range(len(sides)), sides, labels, items, stage="gather clusters"):
-        if isinstance(each, FastBCubedError):  # the first side's, whichever came first
+        if isinstance(each, FastBCubedError):  # raises the first side's error, whichever came first
             raise each
         found.append(each)
     return found
@@ -258,11 +258,11 @@ def _gather(clustering: Clustering, side: Side, item_keys: Int64s | None, pool: 
 
 
 def _clusters(side: Side, item_keys: Int64s | None, pool: Pool) -> tuple[Int64s, Int64s]:
-    """Return the cluster of each row, -1 for none, and a row of each cluster; a singleton item has its own."""
+    """Return the cluster of each row, -1 for none, and a row of each cluster; an item made a singleton gets its own."""
     special = either(side.absent, side.alone)
     if special is None:
         return number(side.labels, pool)
-    usual = np.flatnonzero(~special)  # keys of nulls are arbitrary
+    usual = np.flatnonzero(~special)  # the keys of nulls are arbitrary
     clusters = np.full(len(side), -1)
     clusters[usual], firsts = number(side.labels[usual], pool)
     label_rows = usual[firsts]
@@ -290,12 +290,12 @@ def _report_weights(side: Side, item_keys: Int64s, pool: Pool) -> None:
 
 
 def _take_items(clustering: Clustering, labels: Column, firsts: Int64s) -> Clustering:
-    """Return the clustering with a row per item: the values of its first row."""
+    """Return the clustering with one row per item, with the values of the item's first row."""
     weight, attributes = clustering.weight, clustering.attributes
     own, named = () if attributes is None else attributes.names, clustering.labels.names
     names = [name for name in own if name not in named]
     if firsts.size == len(clustering):
-        if attributes is not None:  # labels have no name any more, and are no attributes
+        if attributes is not None:  # the label column no longer exists, and cannot be an attribute
             attributes = Source(names, attributes.where, len(attributes), attributes.columns, like=attributes)
         return replace(clustering, labels=labels, attributes=attributes)
     assert clustering.items is not None
@@ -310,13 +310,13 @@ def _take_items(clustering: Clustering, labels: Column, firsts: Int64s) -> Clust
 
 
 class ByItem:
-    """The attributes of items with several rows, each read from the first row; rows of an item that differ raise."""
+    """The attributes of items with several rows, read from the first row; rows that differ raise an error."""
 
     def __init__(self, source: Source, items: Column, firsts: NDArray[Any]) -> None:
         self._source, self._items, self._firsts = source, items, firsts
 
     def __call__(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        """Return columns with a row per item; raise ColumnError where an item has several values."""
+        """Return columns with one row per item; raise ColumnError if an item has several values."""
         found = []
         for name, values in zip(names, attributes(self._source, list(names)), strict=True):
             self._require_one(name, values)
@@ -325,7 +325,7 @@ class ByItem:
 
     @cached_property
     def _later(self) -> tuple[Int64s, Int64s]:
-        """The rows that are not the first of their item, and that first row."""
+        """The rows that are not the first of their item, and the first row of each one's item."""
         with Pool() as pool:
             codes, firsts = number(self._items.keys(pool), pool)
         first = firsts[codes]

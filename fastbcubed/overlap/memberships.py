@@ -1,4 +1,4 @@
-"""The clusters of each item where they overlap, as compressed rows."""
+"""The clusters of each item, where items may be in several, in compressed-row format."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 
-#: Codes of clusters, in 32 bits if they fit.
+#: Codes of clusters, int32 if they fit.
 Codes = NDArray[np.int32] | NDArray[np.int64]
-#: Maximum number of threads that each scan all rows for a range of items, and the items from which that pays.
+#: Maximum number of threads that each scan all rows for a range of items; number of items from which that is faster.
 MOST_RANGES = 4
 SMALL = 1 << 14
 
 
 def ranges(n: int, pool: Pool | None) -> tuple[list[int], list[int]]:
-    """Return the bounds of the parts of `range(n)`, one per thread."""
+    """Return the bounds of the parts of `range(n)`, one part per thread."""
     parts = min(MOST_RANGES, pool.threads if pool is not None and n >= SMALL else 1)
     cuts = [n * k // parts for k in range(parts + 1)]
     return cuts[:-1], cuts[1:]
@@ -29,11 +29,10 @@ def ranges(n: int, pool: Pool | None) -> tuple[list[int], list[int]]:
 
 @dataclass(frozen=True, eq=False)
 class Memberships:
-    """The clusters of each item, as compressed rows.
+    """The clusters of each item, in compressed-row format.
 
-    Items and clusters are numbered from 0. The clusters of item `e` are
-    ``codes[offsets[e]:offsets[e + 1]]``, ascending and distinct. `by_cluster` transposes items and clusters.
-    A clustering with the same cluster twice has two codes for it.
+    Items and clusters are numbered from 0. The clusters of item `e` are ``codes[offsets[e]:offsets[e + 1]]``, ascending
+    and distinct. `by_cluster` exchanges items and clusters. A cluster that occurs twice has two codes.
 
     Examples
     --------
@@ -42,9 +41,9 @@ class Memberships:
     ([0, 2], [1, 2, 2], [1, 2])
     """
 
-    offsets: NDArray[np.int64]  #: start of each item's clusters; shape (n_items + 1,)
-    codes: Codes  #: cluster of each membership; shape (n_memberships,)
-    n_clusters: int  #: clusters, with or without items
+    offsets: NDArray[np.int64]  #: where each item's clusters begin; shape (n_items + 1,)
+    codes: Codes  #: the cluster of each membership; shape (n_memberships,)
+    n_clusters: int  #: number of clusters, including those without items
 
     @classmethod
     def from_rows(
@@ -55,10 +54,10 @@ class Memberships:
         n_clusters: int,
         pool: Pool | None = None,
     ) -> Memberships:
-        """Make memberships from one (item, cluster) pair per row, in any order.
+        """Create memberships from one (item, cluster) pair per row, in any order.
 
-        Rows with negative items are dropped. Duplicate pairs stay; see `without_repeats`. With a pool, each thread
-        scans all rows and takes those of a range of items. Shapes: `items`, `clusters` (n_rows,).
+        Rows with negative items are dropped; repeated pairs are kept (see `without_repeats`). With a pool, each
+        thread scans all rows and takes those of a range of items. Shapes: `items`, `clusters` (n_rows,).
         """
         offsets = np.zeros(n_items + 1, np.int64)
         lows, highs = ranges(n_items, pool)
@@ -79,7 +78,7 @@ class Memberships:
 
     @classmethod
     def from_sets(cls, sets: Iterable[Iterable[int]], n_clusters: int | None = None) -> Memberships:
-        """Make memberships from the cluster codes of each item."""
+        """Create memberships from the cluster codes of each item."""
         listed = [sorted(set(each)) for each in sets]
         clusters = np.array([code for each in listed for code in each], np.int64)
         items = np.repeat(np.arange(len(listed)), [len(each) for each in listed])
@@ -129,7 +128,7 @@ class Memberships:
         return Memberships(offsets, items, len(self))
 
     def take(self, items: ArrayLike, pool: Pool | None = None) -> Memberships:
-        """Return the memberships of some items, in the order given."""
+        """Return the memberships of the given items, in this order."""
         rows = np.ascontiguousarray(items, np.int64)
         tasks, cuts = pool or Pool(1), list(zip(*blocks(rows.size), strict=True))
         offsets = buffers.empty(rows.size + 1, np.int64)
@@ -147,7 +146,7 @@ class Memberships:
         return Memberships(offsets, codes, self.n_clusters)
 
     def without_repeats(self) -> Memberships:
-        """Return the memberships with each pair once; self if there are no duplicates."""
+        """Return the memberships with each pair once; self if no pair is repeated."""
         keep = np.empty(self.codes.size, np.bool_)
         offsets = np.zeros_like(self.offsets)
         kernels.memberships.mark_repeats(self.offsets, self.codes, keep, offsets[1:])

@@ -1,4 +1,4 @@
-"""Sums for the Omega index and overlapping mutual information: pairs by shared clusters, entropies of clusters."""
+"""Sums for the Omega index and overlapping mutual information: pairs by number of shared clusters, and entropies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fastbcubed.types import Codes, Counts, Floats
 
 
 class Groups(NamedTuple):
-    """Cells to pair within their group, which is a cluster, or a true and a predicted one."""
+    """Cells to be paired within groups; a group is a cluster, or a true and a predicted cluster."""
 
     keys: Counts
     bounds: Counts
@@ -36,73 +36,72 @@ class Groups(NamedTuple):
 
     @property
     def n_pairs(self) -> int:
-        """How many pairs of members the groups have."""
+        """The number of pairs of members of the same group."""
         return pairs_in(np.diff(self.bounds))
 
 
 class SharedClusters(NamedTuple):
-    """Pairs of items by the number of clusters that they share on either side."""
+    """Counts of pairs of items by the number of clusters that they share on each side."""
 
     all_pairs: float
-    same: float  #: pairs that share as many true as predicted clusters
-    expected: float  #: all_pairs times the number of these by chance
+    same: float  #: number of pairs that share as many true as predicted clusters
+    expected: float  #: the number of such pairs expected by chance, times all_pairs
 
 
 class PairsOfSide(NamedTuple):
-    """Pairs of items that share t clusters of a side, by unit and t: an entry for each that may be."""
+    """Numbers of pairs of items that share t clusters of a side, with an entry for each unit and possible t."""
 
     unit: Counts
     t: Counts
     pairs: Floats
 
     def totals(self, n: int) -> Floats:
-        """Return how many share t clusters, for t below n."""
+        """Return the number of pairs that share t clusters, for t below n."""
         return np.bincount(self.t, self.pairs, n).astype(np.float64, copy=False)
 
     def by_unit(self, n_units: int, worth: Floats | None = None) -> Floats:
-        """Add up the pairs of each unit, or what each of them is worth by t."""
+        """Return the number of pairs of each unit or, if `worth` is given, the sum over its pairs of worth[t]."""
         values = self.pairs if worth is None else self.pairs * worth[self.t]
         return np.bincount(self.unit, values, n_units).astype(np.float64, copy=False)
 
 
 class PairsByUnit(NamedTuple):
-    """Pairs of items that share a cluster on some side, by unit; all of shape (n_units,)."""
+    """Pairs of items that share a cluster on some side, by unit. Shape (n_units,) each."""
 
-    agreeing: (
-        Floats  #: those that share clusters on both sides, and once more those of them that share as many
-    )
-    true: Floats  #: those that share true clusters
+    agreeing: Floats  #: pairs that share clusters on both sides; pairs that share equally many count twice
+    true: Floats  #: pairs that share true clusters
     pred: Floats
-    #: these once for each pair of all units that shares as many predicted, or true, clusters
+    #: these pairs, each counted once per pair of any unit that shares as many clusters of the other side
     true_by_chance: Floats
     pred_by_chance: Floats
 
     def fields(
         self, items: float, agreeing: float, true: float, pred: float, t_by_chance: float, s_by_chance: float
     ) -> SharedClusters:
-        """Return the sums over all pairs from totals over units, the number of items first.
+        """Return the sums over all pairs, given totals over units; the number of items comes first.
 
-        Of the product of two numbers that units add to, this is what is linear in both: each moves as it does there.
+        A product of two totals is replaced by its linearization at the totals of these units, which has the same
+        derivatives.
         """
         every = items * (items - 1) / 2
-        t, s = every - true, every - pred  # that share none
+        t, s = every - true, every - pred  # pairs that share no true, and no predicted, cluster
         shared = t_by_chance + s_by_chance - float(self.true_by_chance.sum())
         return SharedClusters(every, t + s - every + agreeing, t * s + shared)
 
 
 class _Distinct(NamedTuple):
-    """Items by their sets of clusters of either side, cells of equal ones, and which of these to pair."""
+    """Items by their distinct sets of clusters on each side, cells of equal sets, and groups of cells to pair."""
 
     true: Signatures
     pred: Signatures
     cells: Sides
-    firsts: Counts  #: the first of the given cells that each of these cells is made of
+    firsts: Counts  #: the first of the original cells that each cell consists of
     groups: tuple[Groups, Groups]
     blocks: Groups
 
     @classmethod
     def of(cls, sides: Sides, max_pairs: float) -> _Distinct:
-        """Group the cells; raise TooMuchWorkError if there are more pairs than `max_pairs`."""
+        """Group the cells; raise TooMuchWorkError if there are more than `max_pairs` pairs."""
         ranked = [_ranked(*each) for each in zip((sides.truth, sides.prediction), sides.sizes, strict=True)]
         true, pred = (signatures(side, sides.pool) for side in ranked)
         cells, firsts = _cells(true, pred, sides)
@@ -119,18 +118,18 @@ class _Distinct(NamedTuple):
 
 
 def shared_clusters(sides: Sides, max_pairs: float = MAX_PAIRS) -> SharedClusters:
-    """Count pairs of items by the number of clusters that they share.
+    """Count pairs of items by the number of clusters that they share; items may be in no cluster.
 
-    Cells are paired within a cluster, or within a true and a predicted one, only if they are in a larger
-    cluster, too. Cost is the number of these pairs, and linear in the memberships. Raise TooMuchWorkError if
-    there are more than `max_pairs`. Items may be in no cluster.
+    Two cells are compared within a cluster, or within a true and a predicted cluster, only if they also are in a
+    larger cluster. The cost is the number of these pairs, plus a term linear in the memberships. Raises
+    TooMuchWorkError if there are more than `max_pairs` pairs.
     """
     found, n_items = _Distinct.of(sides, max_pairs), int(sides.n.sum())
     all_pairs = n_items * (n_items - 1) // 2
     own = zip((found.true, found.pred), found.groups, strict=True)
     t, s = (_count_shared(*each, sides.n, all_pairs) for each in own)
     cells, rows = found.cells, np.zeros(len(found.cells.truth), np.int64)
-    # a pair that shares t and s clusters is in t s overlaps, and one that shares one and one in one
+    # A pair that shares t true and s predicted clusters is in t * s overlaps
     product, same, several = _compare(cells, found.blocks, rows, 1)[0].tolist()
     one = pairs_in(cells.overlaps.sizes.n) - product
     none = t[0] + s[0] - all_pairs + one + several
@@ -138,7 +137,7 @@ def shared_clusters(sides: Sides, max_pairs: float = MAX_PAIRS) -> SharedCluster
 
 
 def shared_clusters_by_unit(sides: Sides, units: Codes, n_units: int, max_pairs: float) -> PairsByUnit:
-    """Count the same pairs by unit; `units` are those of the cells, and clusters are in one each."""
+    """Count the pairs of `shared_clusters` by unit; `units` are those of the cells, and each cluster is in one unit."""
     found = _Distinct.of(sides, max_pairs)
     true, pred = (
         _count_by_unit(side, groups, sides.n, units, n_units)
@@ -158,7 +157,7 @@ def shared_clusters_by_unit(sides: Sides, units: Codes, n_units: int, max_pairs:
 
 
 def _count_by_unit(side: Signatures, groups: Groups, n: Counts, units: Codes, n_units: int) -> PairsOfSide:
-    """Count the pairs of items that share clusters of a side, by unit and number."""
+    """Count the pairs of items that share clusters of a side, by unit and by number of shared clusters."""
     sets, there = side.sets, side.codes >= 0
     of_set = np.zeros(len(sets), np.int64)
     of_set[side.codes[there]] = units[there]
@@ -178,13 +177,13 @@ def _count_by_unit(side: Signatures, groups: Groups, n: Counts, units: Codes, n_
 
 
 def pairs_in(sizes: Counts) -> int:
-    """Add up how many pairs there are in groups of these sizes, exactly."""
+    """Return the total number of pairs in groups of these sizes, exactly."""
     distinct, counts = np.unique(sizes, return_counts=True)
     return sum(n * (n - 1) // 2 * count for n, count in zip(distinct.tolist(), counts.tolist(), strict=True))
 
 
 def _ranked(side: Memberships, sizes: Totals) -> Memberships:
-    """Give the clusters of two items and more codes that ascend with size; others hold no pair."""
+    """Return memberships with clusters renumbered in order of size, without clusters of fewer than two items."""
     order = np.argsort(sizes.n, kind="stable")
     ranks = np.empty(order.size, np.int64)
     ranks[order] = np.arange(order.size)
@@ -194,7 +193,7 @@ def _ranked(side: Memberships, sizes: Totals) -> Memberships:
 
 
 def _cells(true: Signatures, pred: Signatures, sides: Sides) -> tuple[Sides, Counts]:
-    """Group items in clusters on both sides into cells again, by fewer distinctions; and return the first of each."""
+    """Merge cells whose items are in clusters on both sides and have equal codes; also return the first of each."""
     in_both = np.flatnonzero((true.codes >= 0) & (pred.codes >= 0))
     t, p = true.codes[in_both], pred.codes[in_both]
     cells = number(t * len(pred.sets) + p, sides.pool)
@@ -210,14 +209,14 @@ def _add_up(codes: NDArray[np.integer], counts: Counts, size: int) -> Counts:
 
 
 def _in_larger(sets: Memberships) -> Groups:
-    """Group the sets of clusters by cluster, each but by its last, the largest."""
+    """Group the sets of clusters by cluster, leaving out the last and largest cluster of each set."""
     inner = np.ones(sets.codes.size, np.bool_)
     inner[sets.offsets[1:][sets.counts > 0] - 1] = False
     return Groups.of(sets.codes[inner].astype(np.int64), sets.rows()[inner])
 
 
 def _in_both(cells: Sides) -> Groups:
-    """Group the cells by true and predicted cluster, each but by the largest of both sides."""
+    """Group the cells by true and predicted cluster, leaving out the pair of each cell's largest clusters."""
     true, pred = cells.truth, cells.prediction
     size = kernels.overlap.count_blocks(true.offsets, pred.offsets)
     keys, members = np.empty(size, np.int64), np.empty(size, np.int64)
@@ -240,14 +239,14 @@ def _count_shared(side: Signatures, groups: Groups, n: Counts, all_pairs: int) -
 
 
 def _several(side: Signatures, groups: Groups, in_set: Counts, rows: Counts, size: int) -> Counts:
-    """Count the pairs of items that share t clusters, for t of two and more, from the rows of their sets on."""
+    """Count the pairs of items that share t >= 2 clusters; the counts of a set's unit begin at its entry in `rows`."""
     sets, pairs = side.sets, np.zeros(size, np.int64)
     kernels.overlap.count_shared(sets.offsets, sets.codes, in_set, rows, *groups, pairs)
     return pairs
 
 
 def _compare(cells: Sides, blocks: Groups, rows: Counts, n_rows: int) -> Counts:
-    """Add up the sums of `compare_shared` by the rows of cells."""
+    """Return the sums of `compare_shared` by row; `rows` are the rows of the cells. Shape (n_rows, 3)."""
     true, pred = cells.truth, cells.prediction
     sums = np.zeros((n_rows, 3), np.int64)
     kernels.overlap.compare_shared(
@@ -257,7 +256,7 @@ def _compare(cells: Sides, blocks: Groups, rows: Counts, n_rows: int) -> Counts:
 
 
 def sides_of(contingency: Contingency, pool: Pool) -> Sides:
-    """Return the cells with their clusters: of a cover, or of a partition, where each has one."""
+    """Return the cells with their clusters, of a cover or of a partition."""
     if isinstance(contingency, Cover):
         return contingency.sides
     offsets = np.arange(contingency.n_cells + 1)
@@ -269,16 +268,16 @@ def sides_of(contingency: Contingency, pool: Pool) -> Sides:
 
 
 class Left(NamedTuple):
-    """Sums over the clusters X of a side of H(X), of the least H(X|Y) given a cluster Y of the other side, in bits."""
+    """Sums over the clusters X of a side, in bits: of H(X), and of the least H(X|Y) over clusters Y of the other."""
 
     clusters: float
     whole: float
     least: float
-    shares: float  #: of H(X|Y) / H(X), 1 for a cluster of all items
+    shares: float  #: sum of H(X|Y) / H(X), which is taken as 1 for a cluster of all items
 
 
 class Entropies(NamedTuple):
-    """What `Left` adds up, by cluster; 0 for one without items."""
+    """The terms of the sums in `Left`, by cluster; 0 for a cluster without items."""
 
     whole: Floats
     least: Floats
@@ -286,13 +285,13 @@ class Entropies(NamedTuple):
 
     @classmethod
     def of(cls, sizes: Counts, whole: Floats, least: Floats) -> Entropies:
-        """Return the entropies of clusters of these sizes."""
+        """Return the terms for clusters of these sizes."""
         shares = np.divide(least, whole, out=(sizes > 0).astype(np.float64), where=whole > 0)
         return cls(whole, least, shares)
 
 
 def entropies_of_clusters(sides: Sides) -> tuple[Left, Left]:
-    """Add up the entropies of the clusters of each side; the least are over clusters that overlap."""
+    """Return the sums of entropies of each side's clusters; the least is over clusters that share items."""
     found = entropies_by_cluster(sides, float(sides.n.sum()))
     true, pred = (
         Left(int(np.count_nonzero(size.n)), *map(math.fsum, own))
@@ -302,7 +301,7 @@ def entropies_of_clusters(sides: Sides) -> tuple[Left, Left]:
 
 
 def entropies_by_cluster(sides: Sides, n: float) -> tuple[Entropies, Entropies]:
-    """Return the entropies of the clusters of each side among so many items."""
+    """Return the entropies of the clusters of each side for a total of n items."""
     overlaps, sizes = sides.overlaps, [each.n for each in sides.sizes]
     whole = [_entropy(each, n) for each in sizes]
     least = [each.copy() for each in whole]
@@ -312,7 +311,7 @@ def entropies_by_cluster(sides: Sides, n: float) -> tuple[Entropies, Entropies]:
 
 
 def _entropy(sizes: NDArray[np.int64], n: float) -> Floats:
-    """Return the entropy of membership in each cluster, in bits; 0 for one of no or of all items."""
+    """Return the entropy of membership in each cluster, in bits; 0 for a cluster of no items or of all items."""
     p = sizes / n
     proper = (sizes > 0) & (sizes < n)
     inside = np.log2(p, out=np.zeros(p.size), where=proper)
