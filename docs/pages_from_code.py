@@ -23,18 +23,6 @@ from fastbcubed.cli.metrics_command import entry_of, range_of
 from fastbcubed.metrics import registry
 from fastbcubed.metrics.metric import Metric
 
-FAMILIES = {
-    "pointwise": "Pointwise scores: means over items",
-    "bcubed": "BCubed and its variants",
-    "elm": "ELM: BCubed without the item itself",
-    "pairs": "Scores of pairs of items",
-    "matching": "Matching of clusters",
-    "entropy": "Information and entropy",
-    "edit": "Edit distances",
-    "coreference": "Coreference",
-    "overlap": "Overlapping clusters",
-    "diff": "Changes from one clustering to another",
-}
 #: The example that every page works out: clusters as the items in them.
 TRUTH, PREDICTION = ("ab", "cd"), ("abc", "d")
 OVERLAPPING_TRUTH, OVERLAPPING_PREDICTION = ("ab", "bcd"), ("abc", "cd")
@@ -170,8 +158,8 @@ MOVED = {f"docs/reference/scores/{name}": f"{page}.html" for name, page in PAGE.
 def score_list() -> str:
     """Return the page that lists all scores by family."""
     lines = ["# Scores by family", ""]
-    for family in registry.FAMILIES:
-        lines += [f"## {FAMILIES[family]}", "", "| score | better | summary |", "| --- | --- | --- |"]
+    for family, title in registry.FAMILIES.items():
+        lines += [f"## {title}", "", "| score | better | summary |", "| --- | --- | --- |"]
         lines += [
             f"| [{m.name}]({PAGE[m.name]}.md) | {m.best} | {cell_text(m.summary)} |"
             for m in registry.METRICS.values()

@@ -55,7 +55,7 @@ def as_json(metrics: Sequence[Metric]) -> str:
 
 
 def print_list(metrics: Sequence[Metric], terminal: Terminal) -> None:
-    """Write a line for each score; a narrow terminal gets the families as headings."""
+    """Write a line for each score; a narrow terminal gets the names in each family."""
     if terminal.width is None or terminal.width >= WIDE:
         header = ("name", "family", "range", "better", "definition", "source")
         rows: list[Sequence[str]] = [
@@ -63,12 +63,15 @@ def print_list(metrics: Sequence[Metric], terminal: Terminal) -> None:
         ]
         terminal.grid(Grid(header, rows, len(header)))
     else:
-        for family in FAMILIES:
-            terminal.title(family)
-            rows = [(m.name, range_of(m), m.best, m.summary) for m in metrics if m.family == family]
-            terminal.grid(Grid(("name", "range", "better", "what it is"), rows, 4))
+        for family, title in FAMILIES.items():
+            terminal.title(f"{title} ({family})")
+            own = [m for m in metrics if m.family == family]
+            terminal.line("  " + ", ".join(m.name + "↓" * (m.best == "lower") for m in own))
     if terminal.to_people:
-        terminal.line("\nfastbcubed metrics NAME: definition and source of a score or of a family.")
+        terminal.line(
+            "\n↓: lower is better. fastbcubed metrics NAME: meaning, definition and source of a score, or of each "
+            "score of a family. fastbcubed metrics | less -S: a line for each score."
+        )
 
 
 def print_entries(metrics: Sequence[Metric], terminal: Terminal) -> None:

@@ -30,7 +30,19 @@ _FAMILIES = (
 
 METRICS: dict[str, Metric] = {metric.name: metric for family in _FAMILIES for metric in family}
 
-FAMILIES = tuple(dict.fromkeys(metric.family for metric in METRICS.values()))
+#: Families of scores, and what the scores of each are.
+FAMILIES = {
+    "pointwise": "Pointwise scores: means over items",
+    "bcubed": "BCubed and its variants",
+    "elm": "ELM: BCubed without the item itself",
+    "pairs": "Scores of pairs of items",
+    "matching": "Matching of clusters",
+    "entropy": "Information and entropy",
+    "edit": "Edit distances",
+    "coreference": "Coreference",
+    "overlap": "Overlapping clusters",
+    "diff": "Changes from one clustering to another",
+}
 
 DEFAULT = ("precision", "recall", "f1", "mean_f1", "jaccard_distance", "over_merge_rate", "under_merge_rate")
 

@@ -619,6 +619,20 @@ def test_metrics_lists_every_score(capsys) -> None:
     assert [entry["name"] for entry in entries if not entry["caution"].endswith(".")] == []
 
 
+def test_metrics_fit_a_small_terminal(capsys, monkeypatch) -> None:
+    """A page or two of names, not a table that wraps each sentence into three lines."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main(["metrics"]) == 0
+    lines = re.sub(r"\x1b\[\d*m", "", capsys.readouterr().out).splitlines()
+    assert len(lines) <= 200 and max(map(len, lines)) <= 80
+    names = re.findall(
+        r"[a-z]\w+(?=↓?[,\n])", "\n".join(line for line in lines if line.startswith("  ")) + "\n"
+    )
+    assert names == list(METRICS)
+    assert "jaccard_distance↓, over_merge_rate↓" in " ".join(lines)
+
+
 def test_metrics_in_full(capsys) -> None:
     assert cli.main(["metrics", "mcc", "elm", "bcubed_f1"]) == 0
     out = capsys.readouterr().out
