@@ -1,1 +1,1 @@
-"""The command line: flags, output for people and machines, the demo."""
+"""The command line: flags, output for people and for machines, and the demo."""

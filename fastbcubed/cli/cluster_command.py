@@ -1,4 +1,4 @@
-"""``fastbcubed cluster``: the clusters that links connect, at one threshold or at several."""
+"""``fastbcubed cluster``: the clusters that links connect, at one or several thresholds."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _clusters(links: Links, thresholds: list[float], *, ascending: bool) -> pa.Table:
-    """Return items and clusters; a single column of clusters is called cluster."""
+    """Return a table of items and clusters; if there is only one column of clusters, it is named "cluster"."""
     import pyarrow as pa
 
     from fastbcubed.inputs.link_clusters import connect, wide_table
@@ -101,7 +101,7 @@ def _clusters(links: Links, thresholds: list[float], *, ascending: bool) -> pa.T
 def _connected(
     links: Links, table: pa.Table, k: int, threshold: float | None, options: argparse.Namespace
 ) -> Connected:
-    """Return the summary of one clustering."""
+    """Return the summary of one clustering, number `k` in the table."""
     import numpy as np
 
     from fastbcubed.inputs.arrays import to_numpy
@@ -114,7 +114,7 @@ def _connected(
 
 
 def _counts(links: Links, table: pa.Table, k: int, made: Connected) -> dict[str, Any]:
-    """Return the threshold, column and counts of one clustering."""
+    """Return the threshold, column name and counts of one clustering, number `k` in the table."""
     return {
         "threshold": made.threshold,
         "column": table.column_names[len(links.items.names) + k],

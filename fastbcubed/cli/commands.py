@@ -1,4 +1,4 @@
-"""The parser of the command line, its commands, and the text below the flags in their help."""
+"""The parser of the command line, its commands, and the text printed below the flags in their help."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ Exit codes
   130  Ctrl-C; 143 SIGTERM; 141 output pipe closed
 No partial output and no spilled data remain in any case."""
 EXIT_CODES = _EXIT_CODES.format(gate="")
-#: Exit codes of the commands that have gates, and of all.
+#: Exit codes of commands with gates, and of all commands.
 OF_GATES = _EXIT_CODES.format(
     gate="\n  1    a gate failed: a score, a size, a warning or a comparison with the baseline, see gates above"
 )
@@ -199,10 +199,10 @@ OF_ALL = _EXIT_CODES.format(gate="\n  1    a gate of evaluate, compare, diff or 
 
 
 class Command(NamedTuple):
-    """A command, and the text of its help before and after its flags."""
+    """A command, with the text that its help prints before and after the flags."""
 
     name: str
-    module: str  #: in `fastbcubed.cli`
+    module: str  #: name in `fastbcubed.cli`
     help: str
     description: str
     notes: str = ""
@@ -210,7 +210,7 @@ class Command(NamedTuple):
 
     @property
     def epilog(self) -> str:
-        """The text below the flags: notes, the keys of JSON, and exit codes."""
+        """The text printed below the flags: notes, the keys of JSON, and exit codes."""
         from fastbcubed.cli.json_keys import help_text
 
         return "\n".join(filter(None, (self.notes, help_text(self.name), self.exit_codes)))
@@ -301,20 +301,20 @@ COMMANDS = (
 )  # fmt: skip
 
 
-#: Where the explanation of a long term begins, below it.
+#: Column of the explanation of a term that is too long to stand beside it.
 BESIDE = 24
 COMMAND = ("fastbcubed ", "duckdb ", "RUN ")
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
-    """Help whose descriptions and notes fit the terminal, too, and 80 columns where that is wider."""
+    """Help that wraps descriptions and notes, too, to the terminal but at most 80 columns."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return "\n".join(wrapped(line, min(width + 2, 80)) for line in _joined(text.splitlines()))
 
 
 def _joined(lines: Sequence[str]) -> list[str]:
-    """Return lines with those of a paragraph joined: neither commands nor terms with an explanation beside them."""
+    """Return lines with those of a paragraph joined, but not commands or terms with an explanation."""
     found, before = list[str](), ""
     for line in lines:
         prose = line.strip() and not TERM.match(line) and not line.lstrip().startswith(COMMAND)
@@ -327,12 +327,12 @@ def _joined(lines: Sequence[str]) -> list[str]:
     return found
 
 
-#: A term, and the spaces before its explanation.
+#: A term and the spaces up to its explanation.
 TERM = re.compile(r" *\S+(?: \S+)*?  +(?=\S)")
 
 
 def wrapped(line: str, width: int) -> str:
-    r"""Return a line as several: an explanation stays in its column, a command goes on after a backslash.
+    r"""Return a line wrapped, with explanations indented to their column and commands continued after a backslash.
 
     >>> print(wrapped("  a, b   the first two of all letters", 24))
       a, b   the first two
@@ -357,10 +357,10 @@ def wrapped(line: str, width: int) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """Parses flags; reports a wrong one in two lines, where argparse's usage would take twenty."""
+    """Parses flags; reports a wrong flag in two lines rather than with the whole usage."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Refuse a command, or the value of a flag, that is not among the choices, and suggest the most similar."""
+        """Raise for a command or value that is not among the choices, suggesting the most similar one."""
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
@@ -371,7 +371,7 @@ class Parser(argparse.ArgumentParser):
             raise
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Write a message; that stdout is full, or its reader gone, is an error, which argparse keeps to itself."""
+        """Write a message; unlike argparse, raise if stdout is full or its reader has closed the pipe."""
         if file is not sys.stdout:
             super()._print_message(message, file)
             return
@@ -379,17 +379,17 @@ class Parser(argparse.ArgumentParser):
             file.write(message)
 
     def error(self, message: str) -> NoReturn:
-        """Report an error and exit."""
+        """Report an error on stderr, and exit."""
         self.exit(WRONG, f"{for_stderr(f'{self.prog}: {message}')}\nTry: {self.prog} --help\n")
 
 
 class CommandParser(Parser):
-    """Parses the flags of a command, whose module is imported only then."""
+    """Parses the flags of a command; the module of the command is imported only when needed."""
 
     command: Command | None = None
 
     def add_flags(self) -> None:
-        """Import the module of the command, if that has not been done, and add its flags."""
+        """Import the module of the command and add its flags, unless this has been done."""
         if self.command is not None:
             module: Any = import_module(f"fastbcubed.cli.{self.command.module}")
             self.epilog, self.command = self.command.epilog, None
@@ -397,7 +397,7 @@ class CommandParser(Parser):
             self.set_defaults(run=module.run)
 
     def _with_minus(self, args: Sequence[str]) -> list[str]:
-        """Return arguments with ``--flag=-value`` where a value begins with a minus; argparse takes it for a flag."""
+        """Return arguments with ``--flag=-value`` where a value begins with a minus, like a flag of argparse."""
         known, found = self._option_string_actions, list[str]()
         for text in args:
             flag = known.get(found[-1]) if found else None
@@ -411,7 +411,7 @@ class CommandParser(Parser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Add the flags of the command, and parse; unknown flags are an error of the command, not of the main one."""
+        """Add the flags of the command and parse; unknown flags are reported by the command's own parser."""
         self.add_flags()
         found, unknown = super().parse_known_args(self._with_minus(args or ()), namespace)
         if unknown:
@@ -445,7 +445,7 @@ def parser() -> Parser:
 
 
 def whole_parser() -> Parser:
-    """Return the parser with the flags of all commands, as tools read it that complete commands in a shell."""
+    """Return the parser with the flags of all commands, as needed by tools for shell completion."""
     whole = parser()
     for group in whole._subparsers._group_actions if whole._subparsers else ():
         for command in dict(group.choices or {}).values():

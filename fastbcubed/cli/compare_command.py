@@ -69,7 +69,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compare, print the requested output, and return 1 if a gate failed."""
+    """Compare the runs, print the requested output, and return 1 if a gate failed, else 0."""
     import fastbcubed
 
     check_report(options)
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     cmp = call(fastbcubed.compare, arguments, options.noise)
     from fastbcubed.compare_runs.rankings import told
 
-    if options.json or not sys.stdout.isatty():  # a terminal shows them with the scores
+    if options.json or not sys.stdout.isatty():  # on a terminal, they are shown with the scores
         say_warnings(told(cmp))
     gates = _judged(cmp, bounds, worse, options.fail_on_warning)
     opened = [cmp.cluster("true", label) for label in _moved(cmp, options.show)]
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(options: argparse.Namespace, cmp: Comparison, gates: list[Gate], opened: list[Any]) -> None:
-    """Write the summary, the comparison and its page, where requested, and name what was written."""
+    """Write the summary, the comparison and its report, where requested, and print their paths."""
     found = {"opened": opened}
     if options.summary is not None:
         title = f"{counted(len(cmp), 'run')} on {counted(cmp.n_items, 'item')}"
@@ -111,7 +111,7 @@ def _write(options: argparse.Namespace, cmp: Comparison, gates: list[Gate], open
 
 
 def runs_of(named: list[str], *, in_table: bool) -> dict[str, Any]:
-    """Return runs by name: the text before the first equals sign if it is a plain word, otherwise the file's stem.
+    """Return runs by name: the text before the first equals sign if that is a plain word, otherwise the file's stem.
 
     >>> runs_of(["new=out/a.parquet", "out/x=1/b.parquet"], in_table=False)
     {'new': 'out/a.parquet', 'b': 'out/x=1/b.parquet'}
@@ -131,7 +131,7 @@ def runs_of(named: list[str], *, in_table: bool) -> dict[str, Any]:
 
 
 def _scores_of(bounds: list[Bound]) -> list[str]:
-    """Return the scores that have bounds, without coverage and sizes."""
+    """Return the names of the scores that have bounds, not those of coverage and sizes."""
     if not bounds:
         return []
     from fastbcubed.results.gates import is_score

@@ -1,4 +1,4 @@
-"""``fastbcubed constraints``: which score meets which formal constraint."""
+"""``fastbcubed constraints``: which scores satisfy which formal constraints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastbcubed.cli.output import Terminal, print_json
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check the scores, and print the table of verdicts."""
+    """Check the scores against the constraints, and print the table of verdicts."""
     from fastbcubed.constraints import table
     from fastbcubed.runtime.progress_bar import announcing_compilation
 

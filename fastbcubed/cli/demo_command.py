@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 RELEASES = {"2020": "pred_20200929.parquet", "2021": "pred_20211230.parquet"}
 SCORES = ("precision", "recall", "f1")
-#: The four sets of an item, in words.
+#: Descriptions of the four sets that the other items form, relative to one item.
 SETS = {
     "tp": "rightly with it",
     "fp": "with it, but not in its true cluster",
@@ -67,7 +67,7 @@ Data: PatentsView (patentsview.org), CC BY 4.0; rows and columns were selected."
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add no flags: the demo has none."""
+    """Add no flags; the demo has none."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
 def show(terminal: Terminal) -> None:
     """Run the demo."""
     terminal.line(INTRODUCTION.rstrip())
-    terminal.flush()  # the imports below take a while
+    terminal.flush()  # the following imports take time
     with ExitStack() as stack:
         folder = files("fastbcubed") / "data" / "patentsview"
         names = ("truth.parquet", *RELEASES.values())
@@ -170,7 +170,7 @@ def _members(ev: Evaluation, side: str, cluster: Any, limit: int = 3) -> list[An
 
 
 class _Mentions:
-    """The columns of the truth table by mention."""
+    """The attributes of mentions in the truth table, by item id."""
 
     COLUMNS = ("first_name", "last_name", "city", "country", "year", "assignee")
 
@@ -179,14 +179,14 @@ class _Mentions:
         self._by_item = dict(zip(truth["item"].to_pylist(), zip(*columns, strict=True), strict=True))
 
     def text(self, item: Any) -> str:
-        """Return a mention in a line."""
+        """Return a mention as one line of text."""
         first, last, city, country, year, assignee = self._by_item[item]
         firm = textwrap.shorten(assignee or "", 32, placeholder=" …")
         parts = [f"{first} {last}", city, country, str(year), firm]
         return f"{item:<13}{', '.join(label(part) for part in parts if part)}"
 
     def grid(self, items: list[Any]) -> Grid:
-        """Return mentions in a table."""
+        """Return mentions as a table."""
         rows = []
         for item in items:
             first, last, *rest = self._by_item[item]

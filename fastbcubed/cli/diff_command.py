@@ -105,7 +105,7 @@ def _add_id_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Diff, print the requested output, and return 1 if a gate failed."""
+    """Compare the two clusterings, print the requested output, and return 1 if a gate failed, else 0."""
     import fastbcubed
 
     check_report(options)
@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
     arguments = _needed(_arguments(options), bounds)
     diff = call(fastbcubed.diff, arguments, options.noise)
     diff.evaluation.standard_errors.shown = options.intervals
-    if options.json or not sys.stdout.isatty():  # a terminal shows them with the figures
+    if options.json or not sys.stdout.isatty():  # on a terminal, they are shown with the figures
         say_warnings(diff.warnings)
     with warnings_said():
         gates = [try_bound(bound, diff) for bound in bounds]
@@ -139,11 +139,11 @@ def run(options: argparse.Namespace) -> int:
     return code_of(gates)
 
 
-# Ids
+# Stable ids of clusters
 
 
 def _id_files(options: argparse.Namespace) -> dict[str, Path]:
-    """Return the files of ids that are written; raise for what goes with none."""
+    """Return the files to which ids are written; raise for other flags on ids if there are none."""
     named = {flag: getattr(options, flag) for flag in ("ids", "item_ids", "registry")}
     files = {flag: parquet_file(path, flag) for flag, path in named.items() if path is not None}
     if len({path.absolute() for path in files.values()}) < len(files):
@@ -161,7 +161,7 @@ def _id_files(options: argparse.Namespace) -> dict[str, Path]:
 
 
 def _ids(options: argparse.Namespace, diff: Diff, files: dict[str, Path]) -> dict[str, Any]:
-    """Return the tables to write."""
+    """Return the tables of ids and the registry to write, by name."""
     if not files:
         return {}
     from fastbcubed.diff_runs.identity import ids_by_item, ids_of, registry_and_ids
@@ -186,7 +186,7 @@ def _gate_of_ids(diff: Diff, most: float, *, given: bool) -> Gate:
 
 
 def _write_ids(files: dict[str, Path], ids: dict[str, Any], *, keep_registry: bool) -> None:
-    """Write the tables, the registry last, and say so."""
+    """Write the tables, the registry last, and print their paths."""
     for flag in ("ids", "item_ids", "registry"):
         if (path := files.get(flag)) is None:
             continue
@@ -218,7 +218,7 @@ def _arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _needed(arguments: dict[str, Any], bounds: Sequence[Bound]) -> dict[str, Any]:
-    """Return the arguments with the slices of the gates, and the scores of these."""
+    """Return the arguments with the slices that gates need, and the scores in them."""
     if not bounds:
         return arguments
     from fastbcubed.diff_runs.diff_summary import DEFAULT, JUDGING
@@ -230,7 +230,7 @@ def _needed(arguments: dict[str, Any], bounds: Sequence[Bound]) -> dict[str, Any
     )
 
 
-# Text
+# Text output
 
 
 def _has_changed(row: dict[str, Any]) -> bool:

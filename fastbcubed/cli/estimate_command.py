@@ -1,4 +1,4 @@
-"""``fastbcubed estimate``: scores of a whole prediction from a sample of complete true clusters."""
+"""``fastbcubed estimate``: scores of a whole prediction, estimated from a sample of complete true clusters."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Estimate, and print the result."""
+    """Estimate the scores, and print them."""
     import warnings
 
     import fastbcubed
@@ -129,7 +129,7 @@ def run(options: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fastbcubed.EvaluationWarning)
         found = fastbcubed.estimate(**arguments)
-    if options.json or not sys.stdout.isatty():  # a terminal shows them with the estimates
+    if options.json or not sys.stdout.isatty():  # on a terminal, they are shown with the estimates
         say_warnings(found.warnings if alone else _told(found))
     gates = _judged(found, bounds, worse, alone=alone)
     with then(lambda: _write(options, found, gates)):
@@ -143,14 +143,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _told(found: EstimatedComparison) -> list[dict[str, Any]]:
-    """Return the warnings and notes of several runs, with the names of these."""
+    """Return the warnings and notes of several runs, each with the name of its run."""
     from fastbcubed.compare_runs.rankings import told
 
     return told(found)
 
 
 def _judged(found: Any, bounds: list[Bound], worse: list[Bound], *, alone: bool) -> list[Gate]:
-    """Evaluate all gates."""
+    """Evaluate all gates, and return their outcomes."""
     if not (bounds or worse):
         return []
     if alone:
@@ -161,7 +161,7 @@ def _judged(found: Any, bounds: list[Bound], worse: list[Bound], *, alone: bool)
 
 
 def _write(options: argparse.Namespace, found: Any, gates: list[Gate]) -> None:
-    """Write the summary, the estimates and their page, where requested, and name what was written."""
+    """Write the summary, the estimates and their report, where requested, and print their paths."""
     if options.summary is not None:
         append_text(options.summary, as_markdown(found, "estimates from a sample", [], gates))
     if options.out is not None:
@@ -170,5 +170,5 @@ def _write(options: argparse.Namespace, found: Any, gates: list[Gate]) -> None:
 
 
 def print_estimates(found: Estimates | EstimatedComparison, terminal: Terminal) -> None:
-    """Write the sample, the estimates, warnings and the table."""
+    """Print the sample, the estimates, warnings and the table."""
     terminal.show(found._document().blocks)

@@ -1,4 +1,4 @@
-"""``fastbcubed estimate-pairs``: scores of a change from pairs that people have judged."""
+"""``fastbcubed estimate-pairs``: scores of a change, estimated from pairs that people have judged."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Estimate, and print the share of correct pairs, and a table."""
+    """Estimate the share of correct pairs, and print it with a table."""
     import fastbcubed
 
     check_report(options)
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def print_estimates(found: PairEstimates, terminal: Terminal) -> None:
-    """Write the estimates, with the unsure pairs if there are any."""
+    """Print the estimates and, if there are any, the unsure pairs."""
     from fastbcubed.results.page import IN_BRIEF
 
     terminal.show(found._document(IN_BRIEF).blocks)

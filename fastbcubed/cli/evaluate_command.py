@@ -1,4 +1,4 @@
-"""``fastbcubed evaluate``; with ``--engine spark`` Spark reads the tables, and is not started for small ones."""
+"""``fastbcubed evaluate``; with ``--engine spark``, Spark reads the tables unless they are small."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
     from fastbcubed.results.gates import Gate
 
-#: Bytes of local files below which one machine is faster; see the benchmarks.
+#: Size of local files, in bytes, below which one machine is faster than Spark; see the benchmarks.
 WORTH_IT = 20 << 30
-#: Environment variables of a process that was started by Spark, or that is to use a Spark server.
+#: Environment variables of a process started by Spark, or told to use a Spark server.
 STARTED_BY = (
     "PYSPARK_GATEWAY_PORT",
     "SPARK_REMOTE",
@@ -47,11 +47,11 @@ TABLES = ("truth", "prediction", "attributes", "weight")
 
 
 def with_frames(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `evaluate` with DataFrames in place of paths, if the engine is Spark."""
+    """Return the arguments of `evaluate`, with paths replaced by DataFrames if the engine is Spark."""
     if arguments.get("engine") != "spark":
         return dict(arguments)
     named = {name: arguments[name] for name in TABLES if is_path(arguments.get(name))}
-    if isinstance(named.get("weight"), str):  # a column
+    if isinstance(named.get("weight"), str):  # names a column, not a file
         del named["weight"]
     session = _session(named.values())
     return {**arguments, **{name: _read(session, os.fspath(path)) for name, path in named.items()}}
@@ -109,7 +109,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Evaluate, print the requested output, and return 1 if a gate failed."""
+    """Evaluate, print the requested output, and return 1 if a gate failed, else 0."""
     import fastbcubed
 
     check_report(options)
@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
     arguments, order_by = with_order(with_links(evaluate_arguments(options), options), options.order_by)
     ev = call(fastbcubed.evaluate, with_frames(gates.needs(arguments)), options.noise)
     ev.standard_errors.shown = options.intervals
-    if options.json or not sys.stdout.isatty():  # a terminal shows them with the scores
+    if options.json or not sys.stdout.isatty():  # on a terminal, they are shown with the scores
         say_warnings(ev.warnings)
     found = _found(ev, options)
     tried = gates.judge(ev)
@@ -134,7 +134,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _found(ev: Evaluation, options: argparse.Namespace) -> dict[str, Any]:
-    """Return what flags ask for beside the usual, as JSON names it."""
+    """Return what flags request in addition to the usual output, by its key in JSON."""
     found: dict[str, Any] = {}
     if options.show and (opened := _costliest(ev, options.show)):
         found["opened"] = opened
@@ -147,8 +147,8 @@ def _found(ev: Evaluation, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _write(options: argparse.Namespace, ev: Any, tried: Sequence[Gate], found: Mapping[str, Any]) -> None:
-    """Write the summary and the page, where requested, and name what was written."""
-    if options.summary is not None:  # other steps of a job may have written to it
+    """Write the summary and the report, where requested, and print their paths."""
+    if options.summary is not None:  # appended, as other steps of the job may have written to the file
         names = [ev.names.get(side) for side in ("prediction", "truth")]
         sides = [f"Prediction: {label(names[0])}, truth: {label(names[1])}"] if all(names) else []
         title = counted(ev.coverage.n_scored(ev.policies), "item")
@@ -157,7 +157,7 @@ def _write(options: argparse.Namespace, ev: Any, tried: Sequence[Gate], found: M
 
 
 def _costliest(ev: Evaluation, n: int) -> list[Any]:
-    """Open the clusters with the largest losses: predicted ones by loss of precision, true ones by loss of recall."""
+    """Return the clusters with the largest losses, opened: of precision for predicted, of recall for true clusters."""
     found: list[tuple[float, str, Any]] = []
     for side, loss in (("pred", "precision_loss"), ("true", "recall_loss")):
         rows = ev.clusters(side, order_by=loss, limit=n).to_pylist()
@@ -167,7 +167,7 @@ def _costliest(ev: Evaluation, n: int) -> list[Any]:
 
 
 def _more(ev: Any, options: argparse.Namespace) -> str:
-    """Return a hint naming the flags that show more."""
+    """Return a hint that names flags for further output."""
     from fastbcubed.render.text import paragraph
     from fastbcubed.results.slices import id_parts
 

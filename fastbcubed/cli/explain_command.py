@@ -1,4 +1,4 @@
-"""``fastbcubed explain``: what kind of items lose more than the rest, of a saved evaluation or of two inputs."""
+"""``fastbcubed explain``: which items, by their attributes, lose more than the rest, in a saved or new evaluation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fastbcubed.errors import OptionError
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
 
-#: Flags of explain itself.
+#: Flags of explain itself, unlike those of the inputs.
 OWN = ("attribute", "loss", "depth", "min_items", "level", "limit", "seed", "report")
 LEVEL = "expected share of false discoveries among the slices shown (default: 0.05)"
 
@@ -39,7 +39,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Find the slices, and print them."""
+    """Find the slices that lose more than the rest, and print them."""
     check_report(options)
     looked_at = attributes_of(options.attribute, "--attribute")
     ev = _evaluation(options)

@@ -1,4 +1,4 @@
-"""Flags of several commands as arguments of the library."""
+"""Conversion of flags that several commands have to arguments of the library."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def arguments_of(function: Callable[..., Any], options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of a function of the library that are also names of flags, as they were given."""
+    """Return the arguments of a library function that have flags of the same name, as given."""
     return {name: getattr(options, name) for name in signature(function).parameters if hasattr(options, name)}
 
 
@@ -33,12 +33,12 @@ def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
     if (options.show or options.slice_pairs or options.report) and options.out is None:
         given["keep"] = "items"
     elif options.keep is None and (options.worst != WORST_LISTED or options.order_by != LOSS):
-        given["keep"] = "cells"  # they are asked for
+        given["keep"] = "cells"  # needed for the requested listings
     return given
 
 
 def input_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the same arguments, with `keep` as it was given, whatever is to be shown."""
+    """Return the arguments of `fastbcubed.evaluate`, with `keep` as given even if the output needs more."""
     import fastbcubed
 
     given = arguments_of(fastbcubed.evaluate, options)
@@ -50,7 +50,7 @@ def input_arguments(options: argparse.Namespace) -> dict[str, Any]:
 def read_flags(
     options: argparse.Namespace, sides: tuple[str, ...] = ("truth's", "prediction's")
 ) -> dict[str, Any]:
-    """Return the arguments of `fastbcubed.evaluate` for flags of inputs and scores that need conversion."""
+    """Return the arguments of `fastbcubed.evaluate` for flags whose values are to be converted."""
     given: dict[str, Any] = {
         "item": columns_of_sides(options.item, "item", sides),
         "cluster": columns_of_sides(options.cluster, "cluster", sides),
@@ -67,12 +67,12 @@ def read_flags(
     return given
 
 
-#: Sides that a noise label may be of.
+#: A noise label for one side.
 _OF_SIDE = re.compile("(truth|prediction|baseline|experiment)=(.*)")
 
 
 def _noise(text: str | None) -> Any:
-    """Return the noise label, or those of the sides that are named."""
+    """Return the noise label, or a dict of noise labels by side if sides are named."""
     parts = [] if text is None else [_OF_SIDE.fullmatch(part) for part in split(text, ",")]
     if not parts or None in parts:
         return _label(text)
@@ -80,7 +80,7 @@ def _noise(text: str | None) -> Any:
 
 
 def column_names(text: str) -> str | list[str]:
-    """Return the column named by a text, or the several columns of a composite id; a default unchanged."""
+    """Return the column that a text names, or the list of columns of a composite id; a default unchanged."""
     if isinstance(text, Unnamed):
         return text
     names = [plain(name) for name in split(text, "+")]
@@ -88,7 +88,7 @@ def column_names(text: str) -> str | list[str]:
 
 
 def columns_of_sides(text: str, flag: str, sides: tuple[str, ...] = ("truth's", "prediction's")) -> Any:
-    """Return the columns named by a flag: for all sides, or one for each, of which some may be empty: not named."""
+    """Return the column for all sides, or a tuple with one per side; sides left empty are None."""
     found: list[Any] = (
         [text] if isinstance(text, Unnamed) else [column_names(side) for side in split(text, ",")]
     )
@@ -106,7 +106,7 @@ def columns_of_sides(text: str, flag: str, sides: tuple[str, ...] = ("truth's", 
 
 
 def columns_by_run(of_sides: Any, given: Sequence[str], flag: str, runs: Sequence[str]) -> Any:
-    """Return the columns of truth and runs: those of both sides, with those of single runs in their place."""
+    """Return the columns of the truth and of the runs, where those given for single runs replace the common one."""
     if not given:
         return of_sides
     of_truth, of_runs = of_sides if isinstance(of_sides, tuple) else (of_sides, of_sides)
@@ -120,7 +120,7 @@ def columns_by_run(of_sides: Any, given: Sequence[str], flag: str, runs: Sequenc
 
 
 def score_names(texts: list[str]) -> list[str]:
-    """Return the names of scores in a flag that may be repeated."""
+    """Return the score names in the values of a repeatable flag."""
     names = [name for text in texts for name in split(text, ",")]
     if "" in names:
         raise OptionError(
@@ -130,7 +130,7 @@ def score_names(texts: list[str]) -> list[str]:
 
 
 def slice_key(text: str) -> Any:
-    """Return the slicing that a flag names."""
+    """Return the slicing key that a value of ``--slice`` stands for."""
     found = [element_of(part) for part in split(text, ",")]
     if "" in found or len(set(map(str, found))) < len(found):
         raise OptionError(
@@ -141,13 +141,13 @@ def slice_key(text: str) -> Any:
 
 
 def key_of(text: str) -> Any:
-    """Return the slicing key in the syntax of ``--slice``."""
+    """Return the slicing key that a text in the syntax of ``--slice`` stands for."""
     found = tuple(element_of(part) for part in split(text, ","))
     return found[0] if len(found) == 1 else found
 
 
 def _weight(text: str | None) -> Any:
-    """Return a column's name unchanged, a file as a path, and the table at a URI."""
+    """Return a column name unchanged, the name of a file as a path, and a URI as the table it refers to."""
     if text is None:
         return None
     from pathlib import Path
@@ -164,26 +164,26 @@ def _weight(text: str | None) -> Any:
 
 
 def _label(text: str | None) -> int | str | None:
-    """Return an integer if the text is one; `call` finds out whether labels are strings."""
+    """Return an integer if the text is one, else the text; `call` tries again with text if labels are strings."""
     if text is None or re.fullmatch(r"[+-]?\d+", text) is None:
         return text
     return int(text)
 
 
 def columns_of(text: str | None) -> str | list[str] | None:
-    """Return the column, or the columns of a composite id, named by a flag, if given."""
+    """Return the column, or the columns of a composite id, that a flag names; None if it was not given."""
     return None if text is None else column_names(text)
 
 
 def read_as(columns: LinkColumns) -> str:
-    """Return a text of the columns read for each part of a link."""
+    """Return text that says which column was read for each part of a link."""
     items = {"left": " + ".join(columns.left), "right": " + ".join(columns.right)}
     read = {**items, "score": columns.score, "verdict": columns.verdict}
     return ", ".join(f"{part} = {name}" for part, name in read.items() if name)
 
 
 def numbers_of(texts: list[str] | None) -> list[float]:
-    """Return the thresholds named by a flag, which may be repeated."""
+    """Return the thresholds in the values of a repeatable flag."""
     try:
         return [float(part) for text in texts or () for part in split(text, ",")]
     except ValueError:
@@ -193,7 +193,7 @@ def numbers_of(texts: list[str] | None) -> list[float]:
 
 
 def with_links(arguments: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `evaluate`, with a clustering in place of links, if flags declare any."""
+    """Return the arguments of `evaluate`, with links replaced by a clustering if flags declare any."""
     side = options.links
     if side is None:
         for name in LINK_FLAGS:
@@ -226,7 +226,7 @@ def with_links(arguments: dict[str, Any], options: argparse.Namespace) -> dict[s
 
 
 def _of_side(options: argparse.Namespace, part: str, k: int) -> Any:
-    """Return the column of a part of links; of both sides, it may be a pair."""
+    """Return the column of a part of links for side `k`; if both sides are links, the flag may name a pair."""
     given = getattr(options, part)
     if options.links != "both" or given is None:
         return columns_of(given) if part in ("link_left", "link_right") else given
@@ -235,17 +235,17 @@ def _of_side(options: argparse.Namespace, part: str, k: int) -> Any:
 
 
 def _of_links(part: Any) -> Any:
-    """Return a part of a message with the flags of links, which have other names where a clustering may be given."""
+    """Return a part of a message with flags for links as they are named where clusterings can be given, too."""
     is_of_links = isinstance(part, Argument) and part.name in ("left", "right", "score", "items")
     return replace(part, name=f"link_{part.name}") if is_of_links else part
 
 
-#: The default order of clusters and slices, and one of slices alone.
+#: The default order of clusters and slices, and an order of slices only.
 LOSS, EXCESS = "loss", "excess"
 
 
 def with_order(arguments: dict[str, Any], asked: str) -> tuple[dict[str, Any], str | None]:
-    """Return the arguments of `evaluate` including the score to order listings by, and this order; None for loss."""
+    """Return the arguments of `evaluate` with the score to order by included, and its name; None for the loss."""
     from fastbcubed.metrics.registry import resolve
 
     if asked in (LOSS, EXCESS):
@@ -262,12 +262,12 @@ def with_order(arguments: dict[str, Any], asked: str) -> tuple[dict[str, Any], s
     return with_scores(arguments, [name]), name
 
 
-#: Clusters of each side on a page, and members of each.
+#: Number of clusters of each side on a page, and of members of each.
 WORST, MEMBERS = 20, 10
 
 
 def check_report(options: argparse.Namespace) -> None:
-    """Raise, before the work, if a page cannot be made or a result cannot be written."""
+    """Raise, before the work starts, if a report cannot be made or a result cannot be written."""
     for name in ("report_columns", "report_explain") if options.report is None else ():
         if getattr(options, name, None) is not None:
             raise OptionError(f"--{name.replace('_', '-')} goes with --report")
@@ -286,12 +286,12 @@ def check_report(options: argparse.Namespace) -> None:
 
 
 def say_saved(directory: str) -> None:
-    """Name the directory of a saved result, and how Python reads it."""
+    """Print the directory of a saved result, and how to load it in Python."""
     say(f"wrote {directory}; in Python, load it with fastbcubed.load({directory!r})")
 
 
 def write_result(options: argparse.Namespace, found: Any, to_save: Mapping[str, Any], **of_page: Any) -> None:
-    """Write a result to ``--out`` and ``--report``, where requested, and name the files written."""
+    """Write a result to ``--out`` and ``--report``, where requested, and print their paths."""
     if options.out is not None:
         found.save(options.out, **to_save)
         say_saved(options.out)
@@ -301,12 +301,12 @@ def write_result(options: argparse.Namespace, found: Any, to_save: Mapping[str, 
 
 
 def explain_of(text: str | None, flag: str = "--report-explain") -> Any:
-    """Return what `report` is given as `explain`: None without the flag, True for all attributes, or those named."""
+    """Return the argument `explain` of `report`: None without the flag, True for all attributes, or a list."""
     return None if text is None else True if text == "" else attributes_of([text], flag)
 
 
 def attributes_of(texts: Sequence[str], flag: str) -> list[Any]:
-    """Return the attributes named by a flag that may be repeated, or bins of them."""
+    """Return the attributes, or bins of attributes, in the values of a repeatable flag."""
     found = [element_of(name) for text in texts for name in split(text, ",")]
     if "" in found:
         raise OptionError(f"{flag} takes one attribute or several separated by commas; one of them is empty")
@@ -314,5 +314,5 @@ def attributes_of(texts: Sequence[str], flag: str) -> list[Any]:
 
 
 def report_columns(text: str | None) -> list[str]:
-    """Return the attributes named by a flag."""
+    """Return the attributes that a flag names."""
     return [] if text is None else [plain(name) for name in split(text, ",")]

@@ -1,4 +1,4 @@
-"""Gates on the command line: their flags, the results they need, and the exit code if one fails."""
+"""Gates on the command line: their flags, the results they need, and the exit code on failure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_page(
     gates: Sequence[Gate] = (),
     found: Mapping[str, Any] | None = None,
 ) -> None:
-    """Name the directory of a result, and write its page if requested, with what was `found` beside."""
+    """Write the report of a result, including `found`, if requested, and print the paths of result and report."""
     if getattr(options, "out", None) is not None:
         say_saved(options.out)
     if options.report is not None:
@@ -45,12 +45,12 @@ def write_page(
 
 
 def code_of(gates: Sequence[Gate]) -> int:
-    """Return the exit code: 1 if a gate failed."""
+    """Return the exit code: that of a failed gate if any gate failed, else 0."""
     return 0 if all(gate.passed for gate in gates) else FAILED_GATE
 
 
 def add_gate_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of gates; each gate that fails makes the exit code 1."""
+    """Add the flags of gates; if any gate fails, the exit code is 1."""
     add = add_bound_flags(parser)
     add(
         "--baseline", metavar="PATH",
@@ -66,12 +66,12 @@ def add_gate_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def gate_group(parser: argparse.ArgumentParser) -> Any:
-    """Add the group of gates, and return the function that adds flags to it."""
+    """Add the group of flags for gates, and return its `add_argument`."""
     return parser.add_argument_group("gates: the exit code is 1 if one fails").add_argument
 
 
 def add_bound_flags(parser: argparse.ArgumentParser) -> Any:
-    """Add the flags of gates that need no other result, and return the function that adds more to their group."""
+    """Add the flags of gates that need no other result, and return the `add_argument` of their group."""
     add = gate_group(parser)
     under = (
         "fail if a score, truth_coverage, prediction_coverage or a size is below a value. Sizes cover "
@@ -97,11 +97,11 @@ def add_bound_flags(parser: argparse.ArgumentParser) -> Any:
 
 
 def bound_of(text: str, *, words: Sequence[str] = ()) -> tuple[str, float | str, str]:
-    """Return score, value and slice of SCORE=VALUE or SCORE=VALUE@SLICE; a value may also be one of `words`."""
+    """Return the score, value and slice in SCORE=VALUE or SCORE=VALUE@SLICE; a value may be one of `words`."""
     bound, at, where = text.partition("@")
     name, _, value = bound.partition("=")
     try:
-        if at and not where.strip():  # as from an unset variable: all items were not meant
+        if at and not where.strip():  # an empty slice, as from an unset variable, does not mean all items
             raise ValueError
         return name.strip(), value.strip() if value.strip() in words else float(value), where.strip()
     except ValueError:
@@ -110,21 +110,22 @@ def bound_of(text: str, *, words: Sequence[str] = ()) -> tuple[str, float | str,
         ) from None
 
 
-#: Syntax of a flag of bounds.
+#: Arguments of a flag for bounds.
 BOUND: Any = {"action": "append", "default": [], "type": bound_of, "metavar": "SCORE=VALUE[@NAME=SLICE]"}
-#: The same of bounds on how much worse a score may be.
+#: Arguments of a flag for bounds on how much worse a score may be than the baseline's.
 WORSE = {**BOUND, "type": partial(bound_of, words=["significant"])}
 
 
 class Gates:
-    """The requested gates, checked before the work."""
+    """The requested gates, checked for mistakes before the work starts."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.bounds: list[Bound] = []
         self.worse: list[Bound] = []
         self.baseline: Baseline | None = None
         self.codes: list[str] = options.fail_on_warning
-        if not any(getattr(options, flag) for flag in GATE_FLAGS):  # the imports below load all scores
+        # avoids the imports below, which load all scores
+        if not any(getattr(options, flag) for flag in GATE_FLAGS):
             return
         from fastbcubed.compare_runs.gates_of_runs import Baseline
 
@@ -136,14 +137,14 @@ class Gates:
             self.baseline = Baseline.read(options.baseline)
 
     def needs(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments of `evaluate` with the slices, and the scores in them, that the gates need."""
+        """Return the arguments of `evaluate` with the slices and scores that the gates need."""
         bounds = [*self.bounds, *self.worse]
         if arguments.get("keep") is None and any(bound.end for bound in bounds):
-            arguments = {**arguments, "keep": "cells"}  # which intervals come from
+            arguments = {**arguments, "keep": "cells"}  # intervals need cells
         return with_slices(with_scores(arguments, [bound.name for bound in self.worse if bound.end]), bounds)
 
     def judge(self, ev: Any) -> list[Gate]:
-        """Evaluate all gates."""
+        """Evaluate all gates, and return their outcomes."""
         if not (self.bounds or self.worse or self.codes):
             return []
         from fastbcubed.results.gates import try_bound, try_warnings
@@ -162,11 +163,11 @@ def bounds_of(
 ) -> tuple[list[Bound], list[Bound]]:
     """Return the bounds on scores, and on how much worse they may be; raise for unknown scores or warning codes.
 
-    `called` returns the score that a name means.
+    `called` returns the score that a name in a bound stands for.
     """
     given = {flag: getattr(options, flag, ()) for flag in ("fail_under", "fail_over", "fail_worse")}
     codes = getattr(options, "fail_on_warning", ())
-    if not (codes or any(given.values())):  # the imports below load all scores
+    if not (codes or any(given.values())):  # avoids the imports below, which load all scores
         return [], []
     from fastbcubed.compare_runs.gates_of_runs import require_worse
     from fastbcubed.results.gates import SIGNIFICANT, Bound, as_where, require_bound
@@ -199,9 +200,9 @@ def bounds_of(
 def with_slices(
     arguments: dict[str, Any], bounds: Sequence[Bound], usual: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Return the arguments of `evaluate` with the slices that have bounds, and the scores of these bounds.
+    """Return the arguments of `evaluate` with the slices that have bounds, and the bounded scores.
 
-    `usual` are the scores of what has others than `evaluate` where none are named.
+    `usual` are the default scores, if they differ from those of `evaluate`.
     """
     in_slices = [bound for bound in bounds if bound.where]
     if not in_slices:

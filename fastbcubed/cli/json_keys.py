@@ -1,12 +1,13 @@
-"""The keys of the JSON that commands print: one table, which their help, the documentation and a test read."""
+"""The keys of the JSON that commands print: one table for their help, the documentation and a test."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-#: A line for each key, or for several that commas part, with the commands that print it: ``key [commands] contents``.
-#: ``a -> b`` is an object whose keys are data, such as names of scores, or several; ``{...}`` has the keys of one.
+#: Each line has a key, or several separated by commas, the commands that print it, and its contents: ``key [commands]
+#: contents``. ``a -> b`` is an object whose keys are data, such as names of scores; ``{...}`` lists the keys of an
+#: object.
 TABLE = """
 fastbcubed [evaluate explain compare diff cluster estimate sweep] version of the package
 truth, prediction [evaluate explain] what was compared
@@ -155,7 +156,7 @@ scores [constraints] score -> better, amigo_test_cases, checks {check -> verdict
 
 
 class Key(NamedTuple):
-    """One or several keys of JSON, the commands that print them, and what they hold."""
+    """One or several keys of JSON, the commands that print them, and what they contain."""
 
     names: str
     commands: tuple[str, ...]
@@ -163,7 +164,7 @@ class Key(NamedTuple):
 
 
 def keys(command: str = "") -> list[Key]:
-    """Return the keys that a command prints, or all, in the order of the table."""
+    """Return the keys that a command prints, or all keys, in the order of the table."""
     found = []
     for line in TABLE.replace("\n    ", " ").strip().splitlines():
         names, commands, contents = re.fullmatch(r"(.+?) \[([a-z -]+)\] (.+)", line).groups()  # type: ignore[union-attr]
@@ -173,7 +174,7 @@ def keys(command: str = "") -> list[Key]:
 
 
 def help_text(command: str) -> str:
-    """Return the section on JSON of a command's help; "" for one without JSON."""
+    """Return the section on JSON in a command's help; "" for a command without JSON."""
     described = keys(command)
     width = min(20, max((len(each.names) for each in described), default=0))
     lines = [f"  {names:{width}}  {contents}" for names, _, contents in described]

@@ -1,4 +1,4 @@
-"""The command line's entry: parse, refuse to overwrite inputs, run, and turn errors into exit codes."""
+"""Entry point of the command line: parses, refuses to overwrite inputs, runs, and turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from fastbcubed.runtime.arguments import local_path, path_of
 from fastbcubed.runtime.exit_codes import FAULT, READER_GONE, STOPPED, TERMINATED, WRONG
 from fastbcubed.runtime.startup import end_process, lacking, stop_at_once
 
-#: Options that name a file or directory to write, by their name in argparse.
+#: Options that name a file or directory to write, by their name in the parsed arguments.
 OUTPUTS = {"out": "--out", "pairs_out": "--out", "report": "--report", "summary": "--summary"}
 
 
 def refuse_overwriting(options: argparse.Namespace) -> None:
-    """Raise OptionError if an output file is also an input file, or no local one, which only Spark writes."""
+    """Raise OptionError if an output is also an input, or is not local, which only Spark can write."""
     given = vars(options)
     read = [value for name, value in given.items() if name not in OUTPUTS]
     for flag, out in ((flag, path_of(given[name])) for name, flag in OUTPUTS.items() if given.get(name)):
@@ -39,7 +39,7 @@ def refuse_overwriting(options: argparse.Namespace) -> None:
 
 
 def _files(value: Any) -> Iterator[str]:
-    """Yield the files named by an option, alone or as NAME=PATH, one or several."""
+    """Yield the files among the values of options, given alone, as NAME=PATH, or in a list."""
     if isinstance(value, list | tuple):
         for each in value:
             yield from _files(each)
@@ -59,11 +59,11 @@ def _is_in(file: str, out: str | os.PathLike[str]) -> bool:
 
 
 class Terminated(BaseException):
-    """SIGTERM requested the end of the process."""
+    """Raised when SIGTERM asks the process to end."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; without arguments, those of this process, which ends with it."""
+    """Run the command line and return its exit code; without `argv`, take the process's arguments and end it."""
     code = _run(argv)
     if argv is None:
         end_process(code)
@@ -84,11 +84,11 @@ def _run(argv: Sequence[str] | None) -> int:
                     sys.stdout.flush()
     except BaseException as error:
         return _code_of(heard[0] if heard else error)
-    return _code_of(heard[0]) if heard else code  # Python prints and forgets what callbacks from C raise
+    return _code_of(heard[0]) if heard else code  # Python only prints exceptions raised in callbacks from C
 
 
 def _code_of(error: BaseException) -> int:
-    """Say what ended the work, and return the exit code; raise again what is no end of a command."""
+    """Print why the command ended, and return the exit code; re-raise exceptions that are not handled here."""
     match error:
         case SystemExit():  # argparse: --help, --version, a wrong flag
             return error.code if isinstance(error.code, int) else WRONG
@@ -98,7 +98,7 @@ def _code_of(error: BaseException) -> int:
         case Terminated():
             say("terminated")
             return TERMINATED
-        case BrokenPipeError():  # the reader, such as head, has closed the pipe
+        case BrokenPipeError():  # the reader, such as head, closed the pipe
             give_up(sys.stdout)
             return READER_GONE
         case FastBCubedError():
@@ -106,7 +106,7 @@ def _code_of(error: BaseException) -> int:
             return WRONG
         case Exception() if lacks_memory(error):
             return _out_of_memory(error)
-        case OSError() if error.errno != errno.EBADF:  # a file closed by us
+        case OSError() if error.errno != errno.EBADF:  # a file that we closed ourselves
             _give_up_if_full(sys.stdout)
             say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
             return WRONG
@@ -124,7 +124,7 @@ def _out_of_memory(error: Exception) -> int:
 
 
 def _report(error: Exception) -> int:
-    """Report an internal error, with its traceback if requested."""
+    """Report a bug in fastbcubed, with its traceback if requested."""
     if os.environ.get("FASTBCUBED_TRACEBACK", "0") not in ("", "0"):
         import traceback
 
@@ -141,7 +141,7 @@ def _report(error: Exception) -> int:
 
 
 def _open_streams() -> None:
-    """Replace closed output streams by ones that discard their output."""
+    """Replace output streams that are closed by ones that discard output."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))
@@ -156,14 +156,14 @@ def _give_up_if_full(stream: TextIO) -> None:
 
 @contextmanager
 def _ended_by_signals(heard: list[BaseException]) -> Iterator[None]:
-    """Let SIGTERM and Ctrl-C end the work by an exception, so that cleanup runs, and keep it, as it may be lost."""
+    """Raise an exception on SIGTERM and Ctrl-C so that cleanup runs, and append it to `heard`, as it may be lost."""
 
     def end(number: int, _: object) -> NoReturn:
         heard.append(KeyboardInterrupt() if number == signal.SIGINT else Terminated())
         raise heard[-1]
 
     usual = {signal.SIGINT: (signal.default_int_handler, stop_at_once), signal.SIGTERM: (signal.SIG_DFL,)}
-    ours = threading.current_thread() is threading.main_thread()  # only this thread may set handlers
+    ours = threading.current_thread() is threading.main_thread()  # only the main thread may set handlers
     before = {number: signal.getsignal(number) for number in usual} if ours else {}
     before = {number: handler for number, handler in before.items() if handler in usual[number]}
     for number in before:

@@ -1,4 +1,4 @@
-"""The registry of scores for people and for machines: name, family, range, direction, definition, source."""
+"""``fastbcubed metrics``: the registry of scores: name, family, range, direction, definition and source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as, resolve
 from fastbcubed.render.document import Grid
 from fastbcubed.render.text import paragraph
 
-#: Minimal width of a terminal for every column.
+#: Minimum width of a terminal that shows every column.
 WIDE = 160
 
 
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def choose(names: Sequence[str]) -> list[Metric]:
-    """Return the scores of these names and families; every score if there are none."""
+    """Return the scores with these names or in these families; all scores if none are given."""
     chosen: dict[str, Metric] = {}
     for name in map(str, map(known_as, names or ("all",))):
         if name in METRICS:
@@ -45,17 +45,17 @@ def choose(names: Sequence[str]) -> list[Metric]:
         elif name == "all" or name in FAMILIES:
             chosen |= {m.name: m for m in METRICS.values() if name in ("all", m.family)}
         else:
-            resolve([name])  # raises, with a suggestion
+            resolve([name])  # raises, with a suggestion, if unknown
     return list(chosen.values())
 
 
 def as_json(metrics: Sequence[Metric]) -> str:
-    """Return scores as a JSON list; an unbounded end of a range is null."""
+    """Return scores as a JSON list, in which an unbounded end of a range is null."""
     return json.dumps([entry_of(metric) for metric in metrics], indent=2, ensure_ascii=False)
 
 
 def print_list(metrics: Sequence[Metric], terminal: Terminal) -> None:
-    """Write a line for each score; a narrow terminal gets the names in each family."""
+    """Print a line per score; on a narrow terminal, the names of the scores in each family."""
     if terminal.width is None or terminal.width >= WIDE:
         header = ("name", "family", "range", "better", "definition", "source")
         rows: list[Sequence[str]] = [
@@ -75,7 +75,7 @@ def print_list(metrics: Sequence[Metric], terminal: Terminal) -> None:
 
 
 def print_entries(metrics: Sequence[Metric], terminal: Terminal) -> None:
-    """Write all details of each score."""
+    """Print all details of each score."""
     for at, metric in enumerate(metrics):
         entry = entry_of(metric)
         if at:
@@ -89,7 +89,7 @@ def print_entries(metrics: Sequence[Metric], terminal: Terminal) -> None:
 
 
 def entry_of(metric: Metric) -> dict[str, Any]:
-    """Return what is known of a score, as `--json` prints it."""
+    """Return all details of a score, as `--json` prints them."""
     return {
         "name": metric.name,
         "family": metric.family,

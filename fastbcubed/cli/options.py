@@ -1,4 +1,4 @@
-"""The options of the command line, each declared once."""
+"""The options of the command line, each declared only once."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FILES = (
 )
 OR_COLUMNS = f"{FILES}; with --table, a column"
 
-#: Flags of gates, which are no arguments of the library's `evaluate`; see `cli.gate_options`.
+#: Flags of gates, which are not arguments of `evaluate`; see `cli.gate_options`.
 GATE_FLAGS = ("fail_under", "fail_over", "fail_worse", "baseline", "fail_on_warning", "summary")
-#: Flags for an input of links; see `add_link_flags`.
+#: Flags for an input that consists of links; see `add_link_flags`.
 LINK_FLAGS = (
     "links",
     "threshold",
@@ -31,14 +31,14 @@ LINK_FLAGS = (
 
 
 def number(text: str) -> int:
-    """Return a flag's number, 0 or more."""
+    """Return the whole number given by a flag, which must not be negative."""
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not a number, 0 or more")
     return int(text)
 
 
 class Option(NamedTuple):
-    """An argument of the library as a flag; braces in its help are filled in by the command."""
+    """A library argument as a flag; each command fills in the braces in its help."""
 
     flags: tuple[str, ...]
     help: str
@@ -49,10 +49,10 @@ def _option(*flags: str, help: str, **how: Any) -> Option:
     return Option(flags, help, how)
 
 
-#: Clusters of each side that are listed unless another number is asked for.
+#: Number of clusters listed per side by default.
 WORST_LISTED = 5
 _REPEATED: dict[str, Any] = {"action": "append"}
-#: The options that several commands have or that are arguments of the library, by the name of the argument.
+#: Options that several commands share, or that are arguments of the library, by the argument's name.
 OPTIONS = {
     # input
     "table": _option(
@@ -167,7 +167,7 @@ OPTIONS = {
         help="condition on the best threshold, such as \"precision>=0.98\" or \"largest<=500\"; on "
         "scores, clusters, largest, singletons and threshold; repeatable",
     ),
-    # what loses more
+    # explain
     "attribute": _option(
         "--attribute", **_REPEATED, default=[], metavar="NAME,...",
         help="attributes to search, or bins of them such as year:10; repeatable (default: all columns of "
@@ -190,7 +190,7 @@ OPTIONS = {
         "--limit", type=number, default=20, metavar="N",
         help="maximum number of slices to test (default: 20); fewer tests have more power",
     ),
-    # ids of a diff
+    # stable ids of a diff
     "release": _option(
         "--release", metavar="NAME", help="name of EXPERIMENT in the registry (default: its own name)"
     ),
@@ -313,7 +313,8 @@ OPTIONS = {
         help="show progress on stderr (default: on a terminal)",
     ),
 }  # fmt: skip
-#: Where a clustering may be given, the columns of links have other names; where --item names an item, its column has.
+#: Where a clustering may also be given, flags for the columns of links have a prefix; where --item names an item, its
+#: column is named by --item-column.
 OPTIONS |= {
     f"link_{name}": OPTIONS[name]._replace(flags=(f"--link-{name}",))
     for name in ("left", "right", "score", "items")
@@ -321,7 +322,7 @@ OPTIONS |= {
 OPTIONS["item_column"] = OPTIONS["item"]._replace(
     flags=("--item-column",), how={**OPTIONS["item"].how, "dest": "item"}
 )
-#: Help texts of the options that most commands share.
+#: Texts that fill in the help of most commands' options.
 WORDS = {
     "item": "see below", "first": "truth", "of_links": "", "link": "link",
     "matches": ": only matches are links", "metrics": "scores, families, or all (see: fastbcubed metrics)",
@@ -336,7 +337,7 @@ WORDS = {
 
 
 def add_options(group: Any, names: str, **words: Any) -> None:
-    """Add options by name to a parser, or a group of one; `words` fill in their help, or are `choices`."""
+    """Add options by name to a parser or group; `words` fill in their help, or set `choices` and `default`."""
     for name in names.split():
         flags, text, how = OPTIONS[name]
         how = {"dest": name, **how, **{key: words[key] for key in ("choices", "default") if key in words}}
@@ -344,7 +345,7 @@ def add_options(group: Any, names: str, **words: Any) -> None:
 
 
 def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags, one for each argument of `fastbcubed.evaluate`, and some specific to the command line."""
+    """Add a flag for each argument of `fastbcubed.evaluate`, and some that only the command line has."""
     parser.add_argument("truth", metavar="TRUTH", help=f"the true clustering: {OR_COLUMNS}")
     parser.add_argument(
         "prediction", metavar="PREDICTION", help="the clustering to score, given in the same way"
@@ -375,7 +376,7 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
 def add_score_flags(
     parser: argparse.ArgumentParser, sizes: str = "true_size and pred_size", *, beta: bool = True
 ) -> Any:
-    """Add the flags of scores and slices, and return their group."""
+    """Add the flags for scores and slices, and return their group."""
     group = parser.add_argument_group("scores")
     add_options(group, "metrics beta weighting slices" if beta else "metrics weighting slices", sizes=sizes)
     return group
@@ -391,7 +392,7 @@ def add_input_flags(
     overlapping: bool = True,
     links: bool = False,
 ) -> None:
-    """Add the flags of the two sides and their policies; `outside` explains that policy."""
+    """Add the flags of the two sides and of policies; `outside` says in the help what that policy does."""
     runs, more = "run_item run_cluster " * by_run, " overlapping max_pairs" * overlapping
     names = f"table {item} cluster {runs}weight attributes unmatched nulls duplicates noise{more}"
     first, second = sides
@@ -402,7 +403,7 @@ def add_input_flags(
 
 
 def add_engine_flags(parser: argparse.ArgumentParser, *, spark: bool = False, **words: Any) -> None:
-    """Add the flags that choose the engine and its resources; `spark` adds that engine, `words` fill in help."""
+    """Add the flags of the engine and its resources, including Spark if `spark`; `words` fill in the help."""
     group = parser.add_argument_group("work")
     if spark:
         on_spark = "; spark, under spark-submit, for tables too large for one machine"
@@ -413,7 +414,7 @@ def add_engine_flags(parser: argparse.ArgumentParser, *, spark: bool = False, **
 
 
 def limit_of(work: str) -> str:
-    """Return the help of the memory limit of some work that is not done on disk."""
+    """Return the help of a memory limit for work that is never done on disk."""
     return f"memory limit for {work}, such as 8GiB; exceeding it is an error (default: no limit)"
 
 
@@ -433,14 +434,14 @@ def add_link_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-#: The attributes of a section that explains, of a flag that may have no value: all.
+#: A flag for the attributes in a section that explains losses; without a value it means all attributes.
 EXPLAIN: dict[str, Any] = {"nargs": "?", "const": "", "metavar": "NAME,..."}
 
 
 def add_report_flags(
     parser: argparse.ArgumentParser, explained: str = "slices of items that lose F1"
 ) -> None:
-    """Add ``--report FILE``, the flag of attributes for the page, and one for a section on what is `explained`."""
+    """Add ``--report`` and ``--report-columns``, and, if there is something `explained`, ``--report-explain``."""
     group = parser.add_argument_group("HTML report (needs the report extra)")
     add_options(group, "report", report="verdict, charts, slices and costliest clusters", takes="")
     group.add_argument(

@@ -1,4 +1,4 @@
-"""The terminal and the other outputs of a command: tables, progress, messages, JSON and Markdown."""
+"""Output of a command, to a terminal and elsewhere: tables, progress, messages, JSON and Markdown."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ from fastbcubed.render.text import Lines, aligned, paragraph, pieces
 from fastbcubed.results.gates import Gate
 from fastbcubed.runtime.arguments import path_of
 
-#: A slicing is shown as a whole up to this many slices.
+#: Slicings with at most this many slices are shown completely.
 FEW_SLICES = 12
 
 
 class Terminal:
-    """Writes lines and tables to stdout, these of `most` characters at most; a pipe gets no colours."""
+    """Writes lines and tables to stdout, tables at most `most` characters wide; without colours in a pipe."""
 
     def __init__(self, most: int | None = None) -> None:
         self._most = most
         self.to_people = sys.stdout.isatty()
         reconfigure = getattr(sys.stdout, "reconfigure", None)
-        if reconfigure is not None:  # a name that the encoding lacks must not be an error
+        if reconfigure is not None:  # a name that the encoding cannot represent must not raise
             reconfigure(errors="backslashreplace")
 
     def line(self, text: str = "") -> None:
-        """Write a line, or several, with nothing that a terminal obeys."""
+        """Write one or several lines, with control characters escaped."""
         self._write(self._fitted(visible(text, SPACES)))
 
     def _write(self, text: str, end: str = "\n") -> None:
@@ -54,12 +54,12 @@ class Terminal:
             sys.stdout.write(f"{text}{end}")
 
     def title(self, text: str) -> None:
-        """Write a heading after an empty line."""
+        """Write a heading after a blank line."""
         text = self._fitted(visible(text, SPACES))
         self._write(f"\n\033[1m{text}\033[0m" if self._styled else f"\n{text}")
 
     def _fitted(self, text: str) -> str:
-        """Return a text whose lines that are too long for a terminal go on below, as far in as they begin."""
+        """Return text with lines that are too long for the terminal wrapped at their own indentation."""
         if not self.to_people or (width := self.width) is None:
             return text
         return "\n".join(
@@ -70,7 +70,7 @@ class Terminal:
         )
 
     def show(self, blocks: Iterable[Block]) -> None:
-        """Write a document as it is made, with notices in the words of the command line."""
+        """Write the blocks of a document as they are made, with arguments in notices written as flags."""
         for piece in pieces(blocks, Lines(self.width, self._styled, in_flags)):
             self._write(piece, "")
             self.flush()
@@ -91,14 +91,14 @@ class Terminal:
         return min(shutil.get_terminal_size().columns, self._most or sys.maxsize)
 
     def grid(self, grid: Grid) -> None:
-        """Write a table that fits the terminal."""
+        """Write a table fitted to the terminal."""
         self._write(self._table(grid))
 
     def _table(self, grid: Grid) -> str:
         return aligned(grid, self.width, styled=self._styled)
 
     def gates(self, gates: Sequence[Gate]) -> None:
-        """Write the results of gates, if there are any."""
+        """Write the outcomes of gates, if there are any."""
         if gates:
             self.line("\n" + "\n".join(gate.line for gate in gates))
 
@@ -110,14 +110,14 @@ class Terminal:
 def print_document(
     result: Any, terminal: Terminal, worst: int, found: Mapping[str, Any] | None = None, **how: Any
 ) -> None:
-    """Write a result, what was `found` beside, its slices, and the clusters that cost or changed most."""
+    """Print a result with `found`, slices, and the clusters that cost or changed most."""
     from fastbcubed.results.page import Asked
 
     how |= {"slicings": None, "whole": max(worst, FEW_SLICES), "slices": worst, "found": found or {}}
     terminal.show(result._document(Asked(page=False, worst=worst, **how)).blocks)
 
 
-#: Slices of each slicing on the page of a job, and clusters of either side: the costliest.
+#: Number of slices per slicing, and of clusters per side, in a Markdown summary: the costliest.
 SLICES, CLUSTERS = 10, 3
 
 
@@ -128,9 +128,9 @@ def as_markdown(
     gates: Sequence[Gate] = (),
     found: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return a result and what was `found` beside as Markdown below a title, with the results of gates.
+    """Return a result as Markdown, including `found` and gates, below a title and an introduction.
 
-    It ends with an empty line.
+    The text ends with a blank line.
     """
     from fastbcubed.results.page import Asked
 
@@ -138,13 +138,13 @@ def as_markdown(
     mark = "" if not gates else " ✗" if failed else " ✓"
     how: dict[str, Any] = {"slicings": None, "whole": SLICES, "slices": SLICES, "found": found or {}}
     asked = Asked(page=False, worst=CLUSTERS, **how)
-    _, *blocks = result._document(asked).blocks  # without the title of a text
+    _, *blocks = result._document(asked).blocks  # without the title that text output has
     heading = Heading(f"fastbcubed: {title}{mark}", 2)
     return markdown.drawn([heading, Prose(lead), *_gates(gates), *blocks], in_flags)
 
 
 def _gates(gates: Sequence[Gate]) -> Iterator[Block]:
-    """Yield a table of wanted and found values, and the reasons of failures that it does not show."""
+    """Yield a table of the gates' wanted and found values, and the reasons of failures not shown in it."""
     of_runs = any("run" in gate.figures for gate in gates)
     rows = [
         (
@@ -163,7 +163,7 @@ def _gates(gates: Sequence[Gate]) -> Iterator[Block]:
 
 
 def print_json(text: str) -> None:
-    """Write JSON; names that the encoding of stdout lacks are escaped."""
+    """Print JSON; names that the encoding of stdout cannot represent are escaped."""
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
@@ -176,7 +176,7 @@ def print_json(text: str) -> None:
 
 @contextmanager
 def to_stdout() -> Iterator[None]:
-    """Name standard output in the error of a full disk."""
+    """Name standard output as the file in an OSError, such as for a full disk."""
     try:
         yield
     except OSError as error:
@@ -186,7 +186,7 @@ def to_stdout() -> Iterator[None]:
 
 @contextmanager
 def then(write: Callable[[], Any]) -> Iterator[None]:
-    """Write files once the output is written, or its reader, such as head, has closed the pipe."""
+    """Write files after the output is printed, even if its reader, such as head, closed the pipe."""
     try:
         yield
     except BrokenPipeError:
@@ -196,14 +196,14 @@ def then(write: Callable[[], Any]) -> Iterator[None]:
 
 
 def for_stderr(text: str) -> str:
-    """Return a message in lines of 80 columns for a terminal, and as it is for a file, which is searched by line."""
+    """Return a message wrapped to 80 columns for a terminal; unchanged for a file, which may be searched by line."""
     if not sys.stderr.isatty():
         return text
     return "\n".join(paragraph(line, after="  ") for line in text.splitlines())
 
 
 def say(message: str) -> None:
-    """Write a message on stderr, which may be closed."""
+    """Print a message on stderr, which may be closed."""
     try:
         print(for_stderr(f"fastbcubed: {visible(message, SPACES)}"), file=sys.stderr, flush=True)
     except OSError:
@@ -211,13 +211,13 @@ def say(message: str) -> None:
 
 
 def say_warnings(notices: Iterable[Mapping[str, Any]]) -> None:
-    """Write the warnings and notes of a result on stderr."""
+    """Print the warnings and notes of a result on stderr."""
     for each in notices:
         say(f"{each['level']}: {in_flags(each['message'])} [{each['code']}]")
 
 
 def print_result(found: Mapping[str, Any], gates: Sequence[Gate] = (), **asked: Any) -> None:
-    """Write a result as JSON, with further entries that are not None, and with gates, if there are any."""
+    """Print a result as JSON, with gates and further entries that are not None."""
     from fastbcubed.render.json import as_json
 
     asked["gates"] = [gate.to_dict() for gate in gates] or None
@@ -228,7 +228,7 @@ def print_result(found: Mapping[str, Any], gates: Sequence[Gate] = (), **asked: 
 
 
 def give_up(stream: TextIO) -> None:
-    """Discard a stream's further output, so that Python does not fail on it again at exit."""
+    """Discard a stream's further output, so that Python does not fail when it flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -262,7 +262,7 @@ def _in_flags(part: str | Part) -> str:
 
 
 def _value(name: str, value: Any) -> str:
-    """Return a value as a flag takes it; nothing for True, or where any value is meant."""
+    """Return a value as a flag takes it; "" for True (the flag alone) and for None (any value)."""
     if value is None or value is True:
         return ""
     if name in ("item", "cluster", "left", "right", "link_left", "link_right", "item_column"):
@@ -284,7 +284,7 @@ def _escaped(names: str | list[str] | None) -> str:
 
 
 def _columns(names: str | list[str] | tuple[str | list[str] | None, ...]) -> str:
-    r"""Return columns in the syntax of a flag; those of a side that are not named are left empty.
+    r"""Return columns in the syntax of a flag; sides without a column are left empty.
 
     Examples
     --------
@@ -297,7 +297,7 @@ def _columns(names: str | list[str] | tuple[str | list[str] | None, ...]) -> str
 
 @contextmanager
 def warnings_said() -> Iterator[None]:
-    """Print the warnings that are not in a result, each once; those that are have a code."""
+    """Print warnings that have no code, each once; those with a code are part of a result."""
     import warnings
 
     with warnings.catch_warnings(record=True) as caught:
@@ -310,7 +310,7 @@ def warnings_said() -> Iterator[None]:
 
 
 def call(function: Callable[..., Any], arguments: dict[str, Any], noise: str | None) -> Any:
-    """Return a function's result; a noise label that looks like a number becomes text if labels are text."""
+    """Return a function's result; retry with the noise label as text if it looks like a number but labels are text."""
     with warnings_said():
         try:
             return function(**arguments)
@@ -327,7 +327,7 @@ def call(function: Callable[..., Any], arguments: dict[str, Any], noise: str | N
 def with_scores(
     arguments: dict[str, Any], names: Iterable[str], usual: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Return the arguments of `evaluate`, or of a verb with other `usual` scores, with these scores added."""
+    """Return the arguments of `evaluate` with these scores added; `usual` are other default scores, if any."""
     from fastbcubed.metrics.registry import DEFAULT, known_as, members
 
     chosen = usual if arguments.get("metrics") is None else arguments["metrics"]
@@ -337,11 +337,11 @@ def with_scores(
     return {**arguments, "metrics": [*listed, *more]} if more else arguments
 
 
-# Files
+# Output files
 
 
 def parquet_file(path: str, flag: str) -> Path:
-    """Return the place of a Parquet file that a flag names, or raise if none can be written there."""
+    """Return the path of a Parquet file to write, or raise if the flag's value is not one or not writable."""
     from fastbcubed.runtime.output_files import require_writable
 
     if not path.lower().endswith((".parquet", ".pq")):

@@ -1,4 +1,4 @@
-"""``fastbcubed report``: a saved result as one HTML file."""
+"""``fastbcubed report``: a saved result as an HTML file."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the page of a saved result."""
+    """Write the report of a saved result."""
     import fastbcubed
     from fastbcubed.results.page import require_packages, require_place
 

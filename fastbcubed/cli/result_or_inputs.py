@@ -1,4 +1,4 @@
-"""RESULT, or TRUTH and PREDICTION: what commands take that ask about an evaluation."""
+"""Positional arguments of commands on an evaluation: RESULT, or TRUTH and PREDICTION."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from fastbcubed.errors import FileFormatError, NotKeptError, OptionError
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
 
-#: Flags that serve a saved result, too.
+#: Flags of inputs that also apply to a saved result.
 OF_BOTH = ("memory_limit", "threads", "progress")
 
 
 def add_paths(parser: argparse.ArgumentParser, saved: str) -> None:
-    """Add the positional arguments; `saved` says which directories are meant."""
+    """Add the positional arguments; `saved` describes the directories that are accepted."""
     parser.add_argument(
         "paths", nargs="+", metavar="RESULT | TRUTH PREDICTION", help=f"{saved}; or both clusterings: {OR_COLUMNS}"
     )  # fmt: skip
@@ -28,7 +28,7 @@ def add_paths(parser: argparse.ArgumentParser, saved: str) -> None:
 def add_flags_of_inputs(
     parser: argparse.ArgumentParser, group: Any, item: str = "item", **words: Any
 ) -> None:
-    """Add the flags of inputs, after those of the command and with one to its group, and remember all defaults."""
+    """Add the flags of inputs after those of the command, --weighting to its `group`, and store all defaults."""
     add_input_flags(parser, item, links=True)
     add_link_flags(parser)
     add_options(group, "weighting")
@@ -37,12 +37,12 @@ def add_flags_of_inputs(
 
 
 def is_saved(options: argparse.Namespace) -> bool:
-    """Return whether a saved result is named."""
+    """Return whether the arguments name a saved result."""
     return len(options.paths) == 1 and options.table is None
 
 
 def result_of(options: argparse.Namespace, own: Collection[str], item_flag: str = "item") -> Any:
-    """Return the named result, or evaluate; flags other than a command's own go with inputs alone."""
+    """Return the named result, or evaluate the inputs; flags not among the command's `own` require inputs."""
     import fastbcubed
 
     left = ("paths", "json", "run", "defaults")
@@ -78,7 +78,7 @@ def _loaded(path: str, limit: str | None) -> Any:
 
 
 def require_items(ev: Evaluation, path: str, so_that: str, command: str = "evaluate") -> None:
-    """Raise if the items of a saved result were not kept."""
+    """Raise NotKeptError if the items of a saved result were not kept."""
     if not ev.has_items:
         raise NotKeptError(
             f"{path} has no items, so that {so_that}; write it with {command} --out DIR --keep items"

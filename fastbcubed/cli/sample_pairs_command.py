@@ -16,7 +16,7 @@ from fastbcubed.runtime.suggestions import plain, split
 if TYPE_CHECKING:
     from fastbcubed.results.table import Table
 
-#: Names of columns that each side may have separately.
+#: Arguments that may name a different column for each side.
 SIDES = ("baseline's", "experiment's")
 
 
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     from fastbcubed.sample.pair_sample import require_place, write_csv, write_pairs
 
     if options.pairs_out is not None:
-        require_place(options.pairs_out)  # before the work
+        require_place(options.pairs_out)  # checked before the work starts
     with without_advice(outer=True):
         diff = call(fastbcubed.diff, _arguments(options), options.noise)
     pairs = diff.sample_pairs(

@@ -1,4 +1,4 @@
-"""``fastbcubed show``: opened clusters and items of a saved result or of two inputs."""
+"""``fastbcubed show``: clusters and items opened, from a saved result or from two inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_result import Diff
     from fastbcubed.results.evaluation import Evaluation
 
-#: Flags of show itself.
+#: Flags of show itself, unlike those of the inputs.
 OWN = ("pred", "true", "items", "columns", "members")
 FLAGS = {"pred": "--pred", "true": "--true", "item": "--item"}
 
@@ -62,7 +62,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Open the requested clusters and items, and print them; print a saved result as a whole if there are none."""
+    """Print the requested clusters and items, opened; if none are requested, print the whole saved result."""
     if is_saved(options) and not _wanted(options):
         found = _result(options)
         print_json(found.to_json()) if options.json else print_whole(found, Terminal())
@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def open_all(options: argparse.Namespace) -> list[Any]:
-    """Return the requested clusters and items."""
+    """Return the requested clusters and items, opened."""
     if not _wanted(options):
         raise OptionError("name what to open: --pred ID, --true ID or --item ID")
     found = _result(options)
@@ -99,7 +99,7 @@ def _wanted(options: argparse.Namespace) -> list[str]:
 
 
 def _as_evaluation(found: Evaluation | Diff) -> tuple[Evaluation, dict[str, str]]:
-    """Return the evaluation that a result is or has, and its names of the sides."""
+    """Return the evaluation that a result is or contains, and what it calls the sides."""
     from fastbcubed.results.evaluation import Evaluation
 
     if isinstance(found, Evaluation):
@@ -108,7 +108,7 @@ def _as_evaluation(found: Evaluation | Diff) -> tuple[Evaluation, dict[str, str]
 
 
 def _result(options: argparse.Namespace) -> Any:
-    """Return the named result, or evaluate."""
+    """Return the named result, or evaluate the inputs."""
     with rewording(_of_show):
         found = result_of(options, OWN, "item-column")
     if is_saved(options) and _wanted(options):
@@ -126,12 +126,12 @@ def _result(options: argparse.Namespace) -> Any:
 
 
 def _of_show(part: Any) -> Any:
-    """Return a part of a message with the flag of the item column, as --item names an item."""
+    """Return a part of a message in which --item-column names the item column, as --item names an item."""
     return replace(part, name="item_column") if isinstance(part, Argument) and part.name == "item" else part
 
 
 def as_id(ev: Evaluation, kind: str, text: str) -> Any:
-    """Return a label of a side, or an item id, converted from text to its column's type."""
+    """Return a side's label or an item id, converted from text to the type of its column."""
     import numpy as np
     import pyarrow as pa
 
@@ -165,11 +165,11 @@ def _value(text: str, kind: Any, flag: str) -> Any:
         raise OptionError(f"{flag} {text}: {wanted} is needed, as the column has {kind}") from None
 
 
-# Output
+# Text output
 
 
 def print_whole(found: Any, terminal: Terminal) -> None:
-    """Write a saved result as the command that made it does."""
+    """Print a saved result in the same form as the command that made it."""
     import fastbcubed as fb
 
     if isinstance(found, fb.Evaluation | fb.Diff | fb.Comparison):

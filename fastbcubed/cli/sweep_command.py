@@ -96,7 +96,7 @@ def _add_score_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Sweep, print the requested output, and write it."""
+    """Sweep the thresholds, print the requested output, and write the result."""
     import fastbcubed
 
     arguments = arguments_of(fastbcubed.sweep, options) | read_flags(options, ("truth's",))
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
     sweep = call(fastbcubed.sweep, arguments, options.noise)
     with rewording(_of_best):
         best = sweep.best(options.best, where=options.where)
-    if options.json or not sys.stdout.isatty():  # a terminal shows them with the scores
+    if options.json or not sys.stdout.isatty():  # on a terminal, they are shown with the scores
         say_warnings(each for each in sweep.warnings if options.json or each["code"] != "made-of-links")
     from fastbcubed.sweep_links.threshold_choice import Leading
 
@@ -127,12 +127,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _of_best(part: Any) -> Any:
-    """Return a part of a message with the flag of the score that is best; --score is that of the links."""
+    """Return a part of a message in which --best names the score to maximize, as --score names that of the links."""
     return Either("score", "--best") if isinstance(part, Argument) and part.name == "score" else part
 
 
 def print_sweep(sweep: Sweep, leading: Leading, terminal: Terminal) -> None:
-    """Write the sweep, the best threshold, the curve, critical merges, requested thresholds and slices."""
+    """Print the sweep: the best threshold, the curve, critical merges, requested thresholds and slices."""
     from fastbcubed.results.page import Asked
     from fastbcubed.sweep_links.sweep_document import document
 

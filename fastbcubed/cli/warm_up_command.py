@@ -1,4 +1,4 @@
-"""Compile the kernels before their first use, by evaluating small tables with all options."""
+"""``fastbcubed warm-up``: compile the kernels ahead of use by evaluating small tables with all options."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ from fastbcubed.runtime.threads import available_threads
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Items of the evaluated tables.
+#: Number of items in the tables.
 N_ITEMS = 600
-#: Objects made between two searches for garbage, of which compiling makes many: they take 0.1 GiB more.
+#: Threshold of the garbage collector. Compiling makes so many objects that the default would slow it down; this one
+#: takes 0.1 GiB more.
 OBJECTS_AT_ONCE = 1_500_000
-#: Kernels that are compiled in all, a type of arguments each.
+#: Total number of compiled kernels, counting each combination of argument types.
 N_KERNELS = 332
 WEIGHTS: tuple[dict[str, str], ...] = ({}, {"weight": "weight"}, {"weight": "weight", "weighting": "outer"})
 POLICIES = ("drop", "singleton", "outside")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add no flags: there are none."""
+    """Add no flags; the command has none."""
 
 
 def run(options: argparse.Namespace) -> int:
     """Compile the kernels, and print the directory of their cache."""
     gc.set_threshold(OBJECTS_AT_ONCE)
-    # Numba compiles in one thread at a time. On Windows, the files of the cache are not locked.
+    # Numba compiles in only one thread at a time, so a second process helps; on Windows, cache files are not locked.
     say(warm_up(two_processes=sys.platform != "win32" and available_threads() > 1))
     return 0
 
@@ -64,14 +65,14 @@ def _directory() -> str | None:
 
 @contextmanager
 def _second_process(work: str) -> Iterator[None]:
-    """Let another process take steps too; count its kernels, raise its error, and end it at an error here."""
+    """Run a second process that shares the steps: its kernels are counted and its errors raised here."""
     from multiprocessing import Pipe
 
     count = kernels.jit.listeners[-1]
     received, sent = Pipe(duplex=False)
     script = f"import sys; sys.path[:] = {sys.path}; from {__name__} import assist; "
     script += f"assist({sent.fileno()}, {work!r})"
-    # In a group of its own it gets no Ctrl-C from the terminal.
+    # A separate process group does not receive Ctrl-C from the terminal.
     process = subprocess.Popen([sys.executable, "-c", script], pass_fds=[sent.fileno()], process_group=0)
     sent.close()
 
@@ -102,10 +103,10 @@ def _second_process(work: str) -> Iterator[None]:
 
 
 def assist(handle: int, work: str) -> None:
-    """Take steps in a second process, and send the first one None for each kernel, or an error."""
+    """Take steps in the second process; send None for each compiled kernel, or an error, to the first."""
     from multiprocessing.connection import Connection
 
-    # By an exception, so that temporary files are removed.
+    # exits by an exception, so that temporary files are removed
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     gc.set_threshold(OBJECTS_AT_ONCE)
     with suppress(BrokenPipeError), Connection(handle, readable=False) as sent:
@@ -117,7 +118,7 @@ def assist(handle: int, work: str) -> None:
 
 
 def _compile_all(work: Path, *, last_first: bool = False) -> None:
-    """Take all steps but those that another process has taken, by making their directory."""
+    """Take all steps, except those that the other process has claimed by creating their directory."""
     of_tables = [partial(step, ids) for ids in ("int", "string") for step in (_one_table, _two_tables)]
     steps: list[Callable[[Path], None]] = [*of_tables, _large_clusters, _few_clusters, _covers, _links]
     order = range(len(steps))
@@ -135,7 +136,7 @@ def _compile_all(work: Path, *, last_first: bool = False) -> None:
 
 
 def _rows(ids: str) -> pa.Table:
-    """Return items with true and predicted clusters of a few items, weights and attributes, in no order."""
+    """Return a table of shuffled items with small true and predicted clusters, weights and attributes."""
     import numpy as np
     import pyarrow as pa
 
@@ -143,7 +144,8 @@ def _rows(ids: str) -> pa.Table:
     codes = {"item": number, "truth": number // 3, "prediction": np.where(number % 7, number // 3, number)}
     columns: dict[str, Any] = {}
     for k, (name, values) in enumerate(codes.items()):
-        words = (values + (k << 60)).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # far apart
+        # spread over the range of integers
+        words = (values + (k << 60)).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         columns[name] = words.view(np.int64) if ids == "int" else [f"{name[0]}{word:016x}" for word in words]
     countries = [("US", "CN", "JP", None)[code % 4] for code in number.tolist()]
     kind = pa.dictionary(pa.int8(), pa.string())
@@ -161,13 +163,13 @@ def _one_table(ids: str, work: Path) -> None:
 
 
 def _two_tables(ids: str, work: Path) -> None:
-    """Evaluate two tables, each with an item that the other lacks."""
+    """Evaluate two tables, each of which lacks an item of the other."""
     import pyarrow.parquet as pq
 
     rows = _rows(ids)
     truth = rows.drop_columns("prediction").rename_columns(["item", "cluster", "weight", "country", "year"])
     prediction = rows.select(["item", "prediction"]).rename_columns(["item", "cluster"])
-    prediction = prediction.sort_by("cluster")  # in another order
+    prediction = prediction.sort_by("cluster")  # in a different order than the truth
     paths = [work / "truth.parquet", work / "prediction.parquet"]
     weights = truth.select(["item", "weight"])
     _evaluate(work, truth, prediction, weight=weights)
@@ -183,7 +185,7 @@ def _two_tables(ids: str, work: Path) -> None:
 
 
 def _large_clusters(_: Path) -> None:
-    """Compare runs that share the rows of the truth, and evaluate on disk, where rows of a cell are counted first."""
+    """Compare runs that share the rows of the truth, and evaluate on disk, where rows are first counted by cell."""
     from importlib.resources import as_file, files
 
     import fastbcubed as fb
@@ -203,7 +205,7 @@ def _large_clusters(_: Path) -> None:
 
 
 def _few_clusters(work: Path) -> None:
-    """Evaluate rows that are condensed: of labels from 0 up or any, narrow or not, with an unseen one, and of texts."""
+    """Evaluate with few clusters: consecutive labels or not, narrow or wide, rarely unseen in a sample, or text."""
     import numpy as np
     import pyarrow as pa
 
@@ -241,7 +243,8 @@ def _covers(work: Path) -> None:
         ev = fb.evaluate(truth, prediction, weight=weight, overlapping=True, metrics="all", progress=False)
         _look_at(ev, work)
     held = [(item, cluster, 1.0) for item, clusters in truth.items() for cluster in clusters]
-    rows, columns = [held, held[:1:-1]], ("item", "cluster", "weight")  # sorted and not; one lacks an item
+    # one table is sorted and one is not, and one lacks an item
+    rows, columns = [held, held[:1:-1]], ("item", "cluster", "weight")
     tables = [dict(zip(columns, map(list, zip(*each, strict=True)), strict=True)) for each in rows]
     for column in (None, "weight"):
         fb.extended_bcubed(*map(pa.table, tables), weight=column, unmatched="drop", progress=False)
@@ -258,7 +261,7 @@ def _links(_: Path) -> None:
 
 
 def _sweep(links: list[Any], truth: dict[Any, int]) -> None:
-    """Sweep links with an item that the truth lacks."""
+    """Sweep links that contain an item that the truth lacks."""
     import fastbcubed as fb
 
     weights = {item: 1.0 + k % 7 for k, item in enumerate([*truth, links[0][0]])}
@@ -273,7 +276,7 @@ def _sweep(links: list[Any], truth: dict[Any, int]) -> None:
 
 
 def _evaluate(work: Path, truth: Any, prediction: Any, **options: Any) -> None:
-    """Evaluate with either engine; weighted scores that need all items only in memory."""
+    """Evaluate with both engines; weighted scores that need all items are computed in memory only."""
     import fastbcubed as fb
 
     engines: list[tuple[Literal["memory", "disk"], str | None]] = [("memory", "all"), ("disk", None)]
@@ -286,7 +289,7 @@ def _evaluate(work: Path, truth: Any, prediction: Any, **options: Any) -> None:
 
 
 def _runs(truth: Path, prediction: Path) -> None:
-    """Compare runs, and find what changed between them; and evaluate where items are dropped."""
+    """Compare runs, find the changes between them, and evaluate with unmatched items dropped."""
     import fastbcubed as fb
 
     for weight in (None, "weight"):
@@ -297,7 +300,7 @@ def _runs(truth: Path, prediction: Path) -> None:
 
 
 def _estimate(sample: Path, prediction: Path) -> None:
-    """Estimate scores by either engine, as if the true clusters were a sample."""
+    """Estimate scores with both engines, taking the true clusters as a sample."""
     import fastbcubed as fb
 
     engines: tuple[Literal["memory", "disk"], ...] = ("memory", "disk")

@@ -1,1 +1,1 @@
-"""Inputs of evaluate(): files, frames and arrays → columns, tables, two clusterings."""
+"""Inputs of `evaluate`: files, frames and arrays are read as columns, tables and two clusterings."""

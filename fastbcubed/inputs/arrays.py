@@ -1,4 +1,4 @@
-"""Any one-dimensional container of ids or labels → Arrow: types, nulls and selected rows."""
+"""Conversion of ids and labels in any one-dimensional container to Arrow: types, nulls and selected rows."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from fastbcubed.runtime.arguments import naming_faults_of
 
 #: Exceptions that a conversion to Arrow may raise.
 CONVERSION = (pa.ArrowException, OverflowError, TypeError, ValueError)
-#: Longer lists are left to Arrow, which reads strings ten times as fast once pandas is loaded.
+#: Longer lists are left to Arrow, which is ten times as fast for strings once pandas is loaded.
 MOST_PLAIN = 1 << 18
-#: Texts of fixed length that are looked through for a NUL at once.
+#: Number of fixed-length texts examined for a NUL at a time.
 NUL_BLOCK = 1 << 14
 
 
@@ -39,14 +39,14 @@ def is_pandas(values: object, *names: str) -> bool:
     return any(kind is not None and isinstance(values, kind) for kind in kinds)
 
 
-#: What gives a table of another kind as one that is read, in the order of preference.
+#: Methods by which tables of other libraries convert themselves to one that can be read, in order of preference.
 AS_TABLE = ("to_arrow", "to_pandas", "toPandas", "as_pandas_dataframe", "compute", "collect", "execute", "df")
 
 
 def refuse_unread(values: Any, where: str) -> None:
-    """Raise ColumnError for a class, a sparse matrix, or a table that cannot be read as it is.
+    """Raise ColumnError for a class, a sparse matrix, or a table that must be converted first.
 
-    Some iterate over the names of their columns, which are not labels.
+    Iterating over some of these tables yields column names, which are not labels.
     """
     kind = type(values).__name__
     if isinstance(values, type):
@@ -73,13 +73,15 @@ def refuse_unread(values: Any, where: str) -> None:
 
 
 def is_sparse(values: Any) -> bool:
-    """Return whether this is a sparse matrix or array of SciPy, or one that is used alike."""
-    kind = type(values)  # a table may have a column of any name: those of Spark Connect do
+    """Return whether this is a sparse matrix or array of SciPy, or an object with the same interface."""
+    # looked up on the class: a table may have a column of any name, and Spark Connect returns one for any
+    # attribute
+    kind = type(values)
     return hasattr(kind, "tocoo") and (hasattr(kind, "nnz") or hasattr(values, "nnz"))
 
 
 def starts_as_integers(values: object) -> bool:
-    """Return whether this is an array of integers, or a list whose first value is one: a column, and nothing else."""
+    """Return whether this is an array of integers or a list that begins with one, and so certainly a column."""
     if isinstance(values, np.ndarray):
         return values.dtype.kind in "iu"
     return type(values) is list and bool(values) and type(values[0]) is int
@@ -100,14 +102,14 @@ def is_dataset(values: object) -> bool:
 
 
 def is_object(dtype: Any) -> bool:
-    """Return whether this is the Polars type of Python objects, which would reach Arrow as addresses."""
+    """Return whether this is the Polars type for Python objects, which Arrow would receive as memory addresses."""
     return str(dtype) == "Object"
 
 
 def is_one_column(values: object) -> bool:
-    """Return whether this is a single column, such as a Polars Series; decided by type, as exporting may be slow.
+    """Return whether this is a single column, such as a Polars Series, judging by type, as exporting may be slow.
 
-    Possible structs return False: they are exported, and may be a table.
+    Return False for columns that may hold structs: once exported, they may turn out to be tables.
     """
     kind = getattr(values, "dtype", None)
     is_array = kind is not None and hasattr(values, "__len__") and not has_columns(values)
@@ -115,7 +117,7 @@ def is_one_column(values: object) -> bool:
 
 
 def from_stream(values: Any) -> pa.ChunkedArray | None:
-    """Read any object that exports Arrow data, a table as a struct column; None if it exports nothing."""
+    """Read any object that exports Arrow data (tables become struct columns); return None if it does not."""
     if isinstance(values, pa.ChunkedArray):
         return values
     if isinstance(values, pa.Table):
@@ -132,7 +134,7 @@ def from_stream(values: Any) -> pa.ChunkedArray | None:
 def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
     """Convert a one-dimensional array of any library to Arrow; raise IdTypeError if it cannot be converted.
 
-    NumPy integers and Arrow data are not copied; NaN in objects and in pandas is null.
+    NumPy integers and Arrow data are not copied. NaN among Python objects or in pandas becomes null.
     """
     try:
         return convert(values, where)
@@ -214,7 +216,7 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
 
 
 def _refuse_tables(values: Iterable[Any], where: str) -> None:
-    """Raise if the first of these values is a table, not a label."""
+    """Raise if the first of these values is a table rather than a label."""
     if has_columns(next(iter(values), None)):
         raise ColumnError(
             f"{where} should be one column, but is a sequence of tables. Pass one table, such as "
@@ -223,7 +225,7 @@ def _refuse_tables(values: Iterable[Any], where: str) -> None:
 
 
 def has_columns(values: Any) -> bool:
-    """Return whether this is a frame of some kind; a lazy one is not asked for its columns, which may fail."""
+    """Return whether this is a data frame; a lazy one is not asked for its columns, which may fail."""
     return hasattr(values, "collect_schema") or hasattr(values, "columns")
 
 
@@ -256,7 +258,7 @@ def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:
 
 
 def _has_nul(values: np.ndarray) -> bool:
-    """Return whether a text or bytes of fixed length continues after a NUL, where Arrow would cut it."""
+    """Return whether a fixed-length text or bytes value continues after a NUL, where Arrow would truncate it."""
     unit, size = ("u1", 1) if values.dtype.kind == "S" else ("u4", 4)
     width = values.dtype.itemsize // size
     for start in range(0, values.size if width > 1 else 0, NUL_BLOCK):
@@ -268,7 +270,7 @@ def _has_nul(values: np.ndarray) -> bool:
 
 
 def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
-    """Convert Python objects in a list or in pandas; Arrow would merge "a" and b"a" into one value."""
+    """Convert Python objects from a list or from pandas; Arrow alone would merge "a" and b"a" into one value."""
     if type(values) is list and (plain := _plain_list(values)) is not None:
         return chunked(plain)
     try:
@@ -296,9 +298,9 @@ def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
 
 
 def _plain_list(values: list[Any]) -> pa.Array | None:
-    """Return a list of integers or strings as Arrow; None for anything else, or if pandas is already loaded.
+    """Return a list of integers or strings as Arrow; None for other lists, or if pandas is already loaded.
 
-    Other ways to read a list import pandas, if installed, which takes longer than scoring a million items.
+    Other ways to convert a list import pandas if it is installed, which takes longer than scoring a million items.
     """
     if "pandas" in sys.modules or len(values) > MOST_PLAIN:
         return None
@@ -319,7 +321,7 @@ def chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type of the values, with dictionary and extension types unwrapped."""
+    """Return the type of the values themselves, inside dictionaries, run-end encoding and extension types."""
     if isinstance(kind, pa.BaseExtensionType):
         return plain_type(kind.storage_type)
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
@@ -327,14 +329,14 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-#: Extension types whose values are no ids though their storage may be, and plain types of such values.
+#: Extension types whose values are not ids even if their storage type is, and a plain type that is refused instead.
 NO_IDS = {"arrow.bool8": pa.bool_(), "pandas.period": pa.date32(), "pandas.interval": pa.date32()}
 
 
 def id_kind(kind: pa.DataType, where: str) -> str:
-    """Return "integer", "string" or "binary"; any other type raises with a hint."""
+    """Return "integer", "string" or "binary"; raise IdTypeError, with a hint, for any other type."""
     plain, is_type = plain_type(kind), pa.types
-    if isinstance(kind, pa.BaseExtensionType):  # whose storage would be read as what it is not
+    if isinstance(kind, pa.BaseExtensionType):  # the storage type alone would misrepresent the values
         plain = NO_IDS.get(kind.extension_name, plain)
     if is_type.is_integer(plain) or is_type.is_null(plain):
         return "integer"
@@ -360,7 +362,7 @@ def id_kind(kind: pa.DataType, where: str) -> str:
 
 
 def storage_of(part: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the data without extension type, run-end encoding or null type."""
+    """Return the data without extension types, run-end encoding or the null type."""
     if isinstance(part.type, pa.BaseExtensionType):
         chunks = [chunk.storage for chunk in part.chunks]
         return storage_of(pa.chunked_array(chunks, type=part.type.storage_type))
@@ -373,7 +375,7 @@ def storage_of(part: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _decoded_runs(chunk: pa.RunEndEncodedArray) -> pa.Array:
-    """Return the value of each row of run-end encoded data; Arrow decodes most value types itself."""
+    """Return the value of each row of run-end encoded data; Arrow itself decodes most value types."""
     try:
         return pc.run_end_decode(chunk)
     except pa.ArrowNotImplementedError:  # such as dictionaries
@@ -384,14 +386,14 @@ def _decoded_runs(chunk: pa.RunEndEncodedArray) -> pa.Array:
 
 
 def join_pieces(pieces: Sequence[pa.ChunkedArray], where: str) -> pa.ChunkedArray:
-    """Concatenate columns in the type that `common_type` returns; a column without rows is of any."""
+    """Concatenate columns in the type that `common_type` returns; columns without rows fit any type."""
     kind = common_type([piece.type for piece in pieces if len(piece)] or [pieces[0].type], where)
     chunks = [chunk for piece in pieces if len(piece) for chunk in as_type(piece, kind, where).chunks]
     return pa.chunked_array(chunks, type=kind)
 
 
 def common_type(types: Iterable[pa.DataType], where: str) -> pa.DataType:
-    """Return the type that holds the values of columns which differ only in width or encoding, or are all null.
+    """Return the type that holds the values of all columns if these differ only in width or encoding, or are all null.
 
     Examples
     --------
@@ -404,7 +406,7 @@ def common_type(types: Iterable[pa.DataType], where: str) -> pa.DataType:
     wide = {wide_type(plain_type(kind)) for kind in every if not pa.types.is_null(kind)}
     try:
         if wide >= {pa.large_string(), pa.large_binary()}:
-            raise pa.ArrowTypeError("text and bytes differ")  # which Arrow would make bytes of
+            raise pa.ArrowTypeError("text and bytes differ")  # Arrow would convert both to bytes
         schemas = [pa.schema([("values", kind)]) for kind in wide]
         return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
     except pa.ArrowException as error:
@@ -412,7 +414,7 @@ def common_type(types: Iterable[pa.DataType], where: str) -> pa.DataType:
 
 
 def as_type(data: pa.ChunkedArray, kind: pa.DataType, where: str) -> pa.ChunkedArray:
-    """Return a column in the type of all columns that it is joined with."""
+    """Return a column cast to the common type of all columns that it is joined with."""
     if data.type == kind:
         return data
     try:
@@ -426,7 +428,7 @@ def _several_types(types: Iterable[pa.DataType], where: str) -> ColumnError:
 
 
 def wide_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type with the widest offsets and no encoding that holds the same values."""
+    """Return the unencoded type with the widest offsets that holds the same values."""
     if pa.types.is_dictionary(kind):
         return wide_type(kind.value_type)
     if pa.types.is_string_view(kind) or pa.types.is_string(kind):
@@ -437,7 +439,7 @@ def wide_type(kind: pa.DataType) -> pa.DataType:
 
 
 def table_of(columns: Mapping[str, Any]) -> pa.Table:
-    """Return a table of Arrow or NumPy columns, made without pandas.
+    """Return a table of Arrow or NumPy columns, built without importing pandas.
 
     Examples
     --------
@@ -448,7 +450,7 @@ def table_of(columns: Mapping[str, Any]) -> pa.Table:
 
 
 def from_numpy(values: np.ndarray, mask: np.ndarray | None = None) -> pa.Array:
-    """Return numbers or booleans as Arrow, in their own width; contiguous numbers are not copied.
+    """Return numbers or booleans as Arrow without changing their width; contiguous numbers are not copied.
 
     Unlike `pyarrow.array` this does not import pandas.
 
@@ -467,7 +469,7 @@ def from_numpy(values: np.ndarray, mask: np.ndarray | None = None) -> pa.Array:
 
 
 def as_floats(numbers: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Return numbers as float64, each the nearest one; Arrow's own cast of decimals is not always.
+    """Return numbers as float64, each rounded to nearest, which Arrow's own cast of decimals does not ensure.
 
     Examples
     --------
@@ -505,7 +507,7 @@ def no_rows(schema: pa.Schema) -> pa.Table:
 
 
 def to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """Return Arrow numbers or booleans as NumPy, in their own width; values at nulls are arbitrary.
+    """Return Arrow numbers or booleans as NumPy without changing their width; values at nulls are arbitrary.
 
     Numbers of one chunk are not copied, and the result is read-only. Unlike Arrow's method this does not
     import pandas.
@@ -529,7 +531,7 @@ def to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
 
 
 def read_only(values: np.ndarray) -> np.ndarray:
-    """Return a read-only view, like Arrow's arrays, so that one compiled kernel serves all producers."""
+    """Return a read-only view, so that kernels are compiled once for NumPy and Arrow arrays, which are read-only."""
     view = values.view()
     view.flags.writeable = False
     return view
@@ -538,7 +540,7 @@ def read_only(values: np.ndarray) -> np.ndarray:
 def codes_of(array: pa.DictionaryArray) -> np.ndarray:
     """Return the codes of a dictionary array; codes at nulls are arbitrary.
 
-    Codes outside the dictionary, which Arrow does not check, raise pyarrow.ArrowInvalid.
+    Raise pyarrow.ArrowInvalid for codes outside the dictionary, which Arrow does not check.
     """
     bounds = pc.min_max(array.indices).as_py()
     if bounds["max"] is not None and not 0 <= bounds["min"] <= bounds["max"] < len(array.dictionary):
@@ -548,9 +550,9 @@ def codes_of(array: pa.DictionaryArray) -> np.ndarray:
 
 
 def is_null(array: pa.Array) -> np.ndarray:
-    """Return which values of an array with a validity bitmap, or without nulls, are null.
+    """Return the mask of null rows of an array whose nulls, if any, are in a validity bitmap.
 
-    For a dictionary only its codes count.
+    Of a dictionary array, only the codes are examined, not the values.
     """
     buffer = array.buffers()[0]
     if array.null_count == 0 or buffer is None:
@@ -566,7 +568,7 @@ def _bits(buffer: pa.Buffer, offset: int, n: int) -> np.ndarray:
 
 
 def null_mask(part: pa.ChunkedArray) -> np.ndarray | None:
-    """Return the mask of rows that are null, by code or by value; None if there are none."""
+    """Return the mask of rows whose code or value is null; None if there are none."""
     dictionary = pa.types.is_dictionary(part.type)
     if not part.null_count and not (dictionary and any(c.dictionary.null_count for c in part.chunks)):
         return None
@@ -581,7 +583,7 @@ def null_mask(part: pa.ChunkedArray) -> np.ndarray | None:
 
 
 def mask_by_code(mask: np.ndarray, chunk: pa.DictionaryArray) -> np.ndarray:
-    """Return the mask of rows from a mask of the dictionary's values; False at null codes."""
+    """Return the mask of rows from a mask of the dictionary's values; rows with a null code are False."""
     if not len(mask):
         return np.zeros(len(chunk), dtype=bool)
     codes = to_numpy(chunk.indices)
@@ -590,7 +592,7 @@ def mask_by_code(mask: np.ndarray, chunk: pa.DictionaryArray) -> np.ndarray:
 
 
 def combined(data: pa.ChunkedArray) -> pa.Array:
-    """Return a column as one array; codes of different dictionaries are unified."""
+    """Return a column as a single array; different dictionaries are unified."""
     if data.num_chunks == 1:
         return data.chunk(0)
     if not data.num_chunks:  # Arrow fails here for some types, such as dictionaries of large strings
@@ -605,7 +607,7 @@ def combined(data: pa.ChunkedArray) -> pa.Array:
 
 
 def nulls_in_codes(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column with nulls in the dictionary moved to the codes; other columns unchanged."""
+    """Return a dictionary column with nulls marked in the codes rather than the dictionary; others unchanged."""
     dictionary = pa.types.is_dictionary(data.type)
     if not dictionary or not any(chunk.dictionary.null_count for chunk in data.chunks):
         return data
@@ -613,7 +615,7 @@ def nulls_in_codes(data: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def values_of_codes(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a dictionary column decoded, for any type of values."""
+    """Return a dictionary column decoded, whatever the type of its values."""
     chunks = [chunk.dictionary.take(chunk.indices) for chunk in data.chunks]
     return pa.chunked_array(chunks, data.type.value_type)
 
@@ -627,18 +629,18 @@ def _without_null(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def of_one_dictionary(data: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """Return a column whose chunks share one dictionary, as Arrow's take requires; other columns unchanged."""
+    """Return a dictionary column whose chunks share one dictionary, as Arrow's take requires; others unchanged."""
     several = isinstance(data, pa.ChunkedArray) and data.num_chunks > 1 and pa.types.is_dictionary(data.type)
     return pa.chunked_array([combined(data)]) if several else data
 
 
 def take_or_null(data: pa.ChunkedArray, rows: np.ndarray) -> pa.ChunkedArray:
-    """Return the values of some rows, null for row -1."""
+    """Return the values at these rows; row -1 gives null."""
     return of_one_dictionary(data).take(from_numpy(rows, rows < 0))
 
 
 def _unified(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return chunks that share one dictionary, with codes wide enough for it."""
+    """Return dictionary data in which all chunks share one dictionary, with codes wide enough for it."""
     data = nulls_in_codes(data)
     try:
         return data.unify_dictionaries()
@@ -648,7 +650,7 @@ def _unified(data: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def without_views(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return views, also in dictionaries, lists and structs, as large strings or binary; others unchanged."""
+    """Return string and binary views, also nested ones, as large strings or binary; other data unchanged."""
     kind, wide = data.type, _without_views(data.type)
     if kind == wide:
         return data
@@ -682,24 +684,24 @@ def with_parts(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) 
 
 
 def plain(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column without dictionaries or views, so that a selection of rows does not keep the rest alive."""
+    """Return a column without dictionaries or views, of which a few selected rows would keep all data in memory."""
     data = without_views(data)
     kind = _without_dictionaries(data.type)
     return data if kind == data.type else data.cast(kind)
 
 
 def _without_dictionaries(kind: pa.DataType) -> pa.DataType:
-    """Return the type without dictionaries, also in the parts of composite ids and in lists."""
+    """Return the type with dictionaries decoded, also in structs and lists."""
     return with_parts(kind.value_type if pa.types.is_dictionary(kind) else kind, _without_dictionaries)
 
 
 def is_view(kind: pa.DataType) -> bool:
-    """Return whether values are stored as 16-byte views, which many Arrow functions do not support."""
+    """Return whether values are stored as 16-byte string or binary views, which many Arrow functions do not support."""
     return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
 
 
 def take_rows(part: pa.ChunkedArray, rows: np.ndarray) -> pa.Array:
-    """Take rows chunk by chunk, so that no chunk is copied whole."""
+    """Return the rows with these numbers, taken chunk by chunk to avoid copying whole chunks."""
     if pa.types.is_run_end_encoded(part.type):
         part = storage_of(part)
     if part.num_chunks == 1:
@@ -738,7 +740,7 @@ def _take_from(chunk: pa.Array, rows: np.ndarray) -> pa.Array:
 
 @dataclass(frozen=True)
 class Nulls:
-    """The number of null rows in a column of item ids or weights, out of all rows, and the first few."""
+    """The number of null rows in a column of item ids or weights, the number of all rows, and the first few nulls."""
 
     ids: bool
     where: str
@@ -747,7 +749,7 @@ class Nulls:
     rows: list[int]
 
     def error(self) -> FastBCubedError:
-        """Return the error that reports them; its attribute `nulls` is this object."""
+        """Return the error that reports these nulls; its attribute `nulls` is this object."""
         if self.ids:
             error: FastBCubedError = NullError(
                 f"{self.count} of {self.total} item ids are null in {self.where} (first rows: "
@@ -762,12 +764,12 @@ class Nulls:
         return error
 
     def moved(self, first_row: int) -> Self:
-        """Return the same nulls with row numbers of the whole table, in which the block begins at this row."""
+        """Return the same nulls with row numbers of the whole table, for a block that begins at `first_row`."""
         return replace(self, rows=[row + first_row for row in self.rows])
 
     @classmethod
     def sum(cls, parts: Sequence[Self], total: int) -> Self:
-        """Sum the nulls of a table's blocks, in their order; weights are checked before ids."""
+        """Combine the nulls of a table's blocks, given in order; weights are checked before ids."""
         kept = [part for part in parts if not part.ids] or parts
         mine = [part for part in kept if part.where == kept[0].where]
         rows = [row for part in mine for row in part.rows]
@@ -775,7 +777,7 @@ class Nulls:
 
 
 def require_valid(data: pa.ChunkedArray, where: str) -> None:
-    """Raise IdTypeError if Arrow data are invalid, with the number of rows and the first few."""
+    """Raise IdTypeError if Arrow data are invalid, naming the number of affected rows and the first few."""
     try:
         data.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -798,7 +800,7 @@ def require_valid(data: pa.ChunkedArray, where: str) -> None:
 
 
 def invalid_codes(chunk: pa.Array) -> np.ndarray:
-    """Return the mask of codes that are outside the dictionary, which may be long and is not scanned."""
+    """Return the mask of codes outside the dictionary; the dictionary itself, which may be long, is not scanned."""
     if not pa.types.is_dictionary(chunk.type):
         return np.zeros(len(chunk), dtype=bool)
     codes = to_numpy(chunk.indices)
@@ -806,7 +808,7 @@ def invalid_codes(chunk: pa.Array) -> np.ndarray:
 
 
 def _as_bytes(chunk: pa.Array) -> list[bytes | None]:
-    """Return text as bytes; an empty list for other types."""
+    """Return texts as bytes; an empty list for other types."""
     if pa.types.is_dictionary(chunk.type):
         chunk = chunk.dictionary_decode()
     if not (pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type)):
@@ -822,7 +824,7 @@ def _decodes(value: bytes | None) -> bool:
         return False
 
 
-#: Advice for floats that are not ids.
+#: Advice for floats that cannot be ids.
 HINT = (
     "Nulls (in pandas) or decimal points (in CSV) turn whole numbers into floats: cast them to int64 (or "
     "to pandas' Int64, if there are nulls) or to string."
@@ -830,20 +832,20 @@ HINT = (
 
 
 def is_fractional(kind: pa.DataType) -> bool:
-    """Return whether a type can hold both whole and fractional numbers."""
+    """Return whether this is a type of floats or decimals, whose values need not be whole numbers."""
     plain = plain_type(kind)
     return bool(pa.types.is_floating(plain) or pa.types.is_decimal(plain))
 
 
 def whole_numbers(part: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    """Return floats or decimals as int64, NaN as null; raise IdTypeError if one is fractional or inexact as a float."""
+    """Return floats or decimals as int64, with NaN as null; raise IdTypeError if one is not exactly an integer."""
     part = storage_of(part)
     if pa.types.is_dictionary(part.type):
         part = storage_of(values_of_codes(part))
     if pa.types.is_decimal(part.type):
         return _of_decimals(part, where)
     dtype = np.dtype(part.type.to_pandas_dtype())
-    exact = 2.0 ** (np.finfo(dtype).nmant + 1)  # above, neighbouring integers are the same float
+    exact = 2.0 ** (np.finfo(dtype).nmant + 1)  # larger neighbouring integers share one float
     chunks, strange, large = [], [], []
     for chunk in part.chunks:
         values = to_numpy(chunk).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Clustering: items and their clusters, one row per membership, and its constructors."""
+"""Clustering: items and their clusters, one row per membership, and ways to make one."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ if TYPE_CHECKING:
 
 
 def by_position(truth: Any, prediction: Any, weight: Any, overlapping: bool) -> tuple[Any, Any, Any]:
-    """Return both sides and the weights by position if a side is a list of sets; unchanged otherwise.
+    """Return sides given as lists of sets as dicts by position, with the weights; other input unchanged.
 
-    A list of sets may hold the clusters of each item or the items of each cluster; if `overlapping`, the former.
+    A set may hold the clusters of an item or the items of a cluster; `overlapping` says that it is the former.
     """
     if not (_has_sets(truth) or _has_sets(prediction)):
         return truth, prediction, weight
@@ -96,7 +96,7 @@ def by_position(truth: Any, prediction: Any, weight: Any, overlapping: bool) -> 
 
 
 def _is_list(given: Any) -> bool:
-    """Return whether this has elements by position, in one dimension."""
+    """Return whether this is a one-dimensional sequence."""
     return hasattr(given, "__len__") and hasattr(given, "__getitem__") and np.ndim(given[:0]) == 1
 
 
@@ -110,17 +110,17 @@ def _has_sets(given: Any) -> bool:
 
 
 def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tuple[RowNumbers, Column]:
-    """Return the missing memberships in ancestor clusters.
+    """Return the memberships in ancestor clusters that items do not have yet.
 
-    `items` is the item key of each row; each cluster of `child` is within that of `parent`. Return a row of the
-    item of each new membership, and its cluster. Raise OptionError if a cluster is its own ancestor,
-    ColumnError or NullError if these are not links. A row without label has no ancestors.
-    Shapes: `items` (n_rows,), `rows` (n_new,).
+    `items` has the item key of each row of `labels`; each cluster in `child` lies within the one in the same row of
+    `parent`. Return the row of the item of each new membership, and its cluster, shapes (n_new,). Rows without a label
+    have no ancestors. Raise OptionError if a cluster is its own ancestor, ColumnError or NullError if `child` and
+    `parent` do not form a hierarchy.
     """
     from fastbcubed.runtime.key_codes import number
 
     _refuse_null_children(child, parent)
-    if (nulls := parent.null_rows) is not None:  # roots
+    if (nulls := parent.null_rows) is not None:  # top-level clusters
         kept = np.flatnonzero(~nulls)
         child, parent = (
             Column(column.names, column.rows_of(kept), column.where) for column in (child, parent)
@@ -152,7 +152,7 @@ def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tu
 
 
 def _refuse_null_children(child: Column, parent: Column) -> None:
-    """Raise unless children and parents are equally many, and no child is null."""
+    """Raise unless there are as many children as parents, and no child is null."""
     if len(child) != len(parent):
         raise ColumnError(
             f"each link has a child and a parent, but there are {len(child)} children and {len(parent)} parents"
@@ -166,9 +166,9 @@ def _refuse_null_children(child: Column, parent: Column) -> None:
 
 
 def _ancestors(low: RowNumbers, high: RowNumbers, n: int) -> RowNumbers:
-    """Return each pair of a cluster and an ancestor, by one step or more: ascending, as ``cluster * n + ancestor``."""
+    """Return each pair of a cluster and one of its ancestors, sorted, encoded as ``cluster * n + ancestor``."""
     known = np.unique(low * n + high)
-    while True:  # each round doubles the length of known paths
+    while True:  # each iteration doubles the length of the known paths
         starts, ends = np.divmod(known, n)
         rows, further = _equal(ends, starts)
         longer = np.union1d(known, starts[rows] * n + ends[further])
@@ -178,18 +178,18 @@ def _ancestors(low: RowNumbers, high: RowNumbers, n: int) -> RowNumbers:
 
 
 def _equal(values: RowNumbers, ascending: RowNumbers) -> tuple[RowNumbers, RowNumbers]:
-    """Return the rows of both arrays, the second of which is in order, that have equal values, pair by pair."""
+    """Return the positions of each pair of equal values, in `values` and in the sorted array `ascending`."""
     first = np.searchsorted(ascending, values)
     counts = np.searchsorted(ascending, values, "right") - first
     rows = np.repeat(np.arange(values.size), counts)
     return rows, np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts - first, counts)
 
 
-#: The name of a clustering without a name.
+#: Name in messages of a clustering that was given none.
 UNNAMED = "the clustering"
 
 
-#: Bytes per item while components are found, in addition to a flag per link.
+#: Bytes per item needed to find components, in addition to one flag per link.
 TO_CONNECT = 16
 
 
@@ -197,7 +197,7 @@ TO_CONNECT = 16
 class Clustering:
     """Items and the cluster of each, one row per membership.
 
-    Made by one of the `from_...` methods. Inputs are never changed nor, if their types allow it, copied; see
+    Use one of the `from_...` methods to make one. Inputs are never changed nor, if their types allow it, copied; see
     `Column.keys` for exceptions.
 
     Attributes
@@ -292,7 +292,7 @@ class Clustering:
 
     @property
     def attribute_names(self) -> tuple[str, ...]:
-        """Names of the columns of the table other than the items and labels."""
+        """Names of the columns of the table other than those of items and labels."""
         if self.attributes is None:
             return ()
         used = {*self.labels.names, *(self.items.names if self.items is not None else ())}
@@ -300,7 +300,7 @@ class Clustering:
 
     @property
     def omits_singletons(self) -> bool:
-        """Whether only linked items are listed, so that items absent from it are singletons, not missing."""
+        """Whether only linked items are listed, so that absent items are singletons rather than missing."""
         return self.links is not None and not self.links.complete
 
     def to_table(self) -> pa.Table:
@@ -433,7 +433,7 @@ class Clustering:
         *,
         name: str = UNNAMED,
     ) -> Clustering:
-        """Make a clustering from a list of clusters, each a list (or set) of items.
+        """Make a clustering from lists (or sets) of items, one per cluster.
 
         Parameters
         ----------
@@ -478,7 +478,7 @@ class Clustering:
                     f"{name}: every cluster should be a list of items, but one is {first_few([group])}."
                 )
             listed = group.tolist() if isinstance(group, np.ndarray) else list(group)
-            if isinstance(group, (set, frozenset)):  # the same order in every process
+            if isinstance(group, (set, frozenset)):  # a set is sorted for the same order in every process
                 listed.sort(key=repr)
             members.append(listed)
         items = [item for group in members for item in group]
@@ -759,7 +759,7 @@ class Clustering:
     def _of_table(
         cls, table: Any, asked: Mapping[str, ColumnName], weight: str | None, name: str, typed: Typed
     ) -> Clustering:
-        """Implement `from_table`; `typed` writes arguments for messages."""
+        """Implement `from_table`; `typed` formats the arguments that messages propose."""
         rows = as_rows(table, name)
         if rows is None:
             raise ColumnError(
@@ -858,9 +858,9 @@ class Clustering:
 
 
 def _are_columns(mapping: Mapping[Any, Any]) -> bool:
-    """Return whether the values of a dict are columns (lists, dicts or tuples) rather than clusters."""
+    """Return whether the values of a dict are columns (lists, dicts or tuples) rather than cluster labels."""
     one_of_each = {type(value): value for value in mapping.values()}
-    if one_of_each.keys() == {tuple}:  # composite clusters, or columns
+    if one_of_each.keys() == {tuple}:  # tuples are composite cluster ids or columns
         return {"item", "cluster"} <= mapping.keys()
     return any(
         isinstance(v, dict) or (is_array(v) and not isinstance(v, tuple)) for v in one_of_each.values()

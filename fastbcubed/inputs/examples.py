@@ -14,7 +14,7 @@ from fastbcubed.runtime.suggestions import did_you_mean
 
 __all__ = ["Example", "example"]
 
-#: Descriptions of the sets by name; the last entry: whether clusters overlap.
+#: Descriptions of the data sets by name; the last entry says whether clusters overlap.
 ABOUT = {
     "patentsview": (
         "Inventors named on US patents: items are mentions, clusters are persons. The truth is the release of June "

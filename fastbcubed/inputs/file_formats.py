@@ -1,4 +1,4 @@
-"""One file of a table (Parquet, Arrow, CSV or JSON lines): its columns and row groups."""
+"""One file of a table (Parquet, Arrow IPC, CSV or JSON): its columns and row groups."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.json_depth import BLOCK, Nesting
 from fastbcubed.inputs.locations import LOCAL, Place
 
-#: Suffixes of compressed text.
+#: Suffixes of compressed text; the first is that of uncompressed text.
 COMPRESSED = ("", ".gz", ".zst", ".bz2", ".lz4")
-#: Suffixes by format, in the order in which a directory is searched.
+#: Suffixes by format, in the order in which formats are looked for in a directory.
 SUFFIXES = {
     "Parquet": (".parquet", ".pq"),
     "Arrow IPC": (".arrow", ".feather", ".ipc", ".arrows"),
@@ -40,13 +40,13 @@ SUFFIXES = {
 }
 #: The formats of text.
 TEXT = ("CSV", "JSON lines", "JSON")
-#: Text of either kind, recognised by its beginning; below a directory it may be a note.
+#: Suffixes of CSV or JSON recognised by content; below a directory such files may be notes and are not read.
 PLAIN_TEXT = tuple(f".txt{end}" for end in COMPRESSED)
 #: Suffixes of table files.
 ENDS = (*(end for ends in SUFFIXES.values() for end in ends), *PLAIN_TEXT)
 #: Maximum rows and minimum bytes of a Parquet page.
 PAGE_ROWS, PAGE_BYTES = 1 << 31, 16
-#: Bytes of a row from which on a file is read in batches, bytes of a batch, and rows that show how wide they are.
+#: Bytes per row from which files are read in batches, bytes per batch, and rows sampled for the width of rows.
 WIDE, BYTES_AT_ONCE, FIRST_ROWS = 1 << 12, 1 << 26, 64
 _ERRORS = (
     pa.ArrowException,
@@ -60,7 +60,7 @@ _ERRORS = (
 
 
 def sniff(path: str, place: Place = LOCAL) -> str:
-    """Return the format of a file from its first and last bytes; that of text from its name."""
+    """Return the format of a file from its first and last bytes, or of text from its name."""
     if place is LOCAL:
         _refuse_pipe(path)
     with reading(path, "a table"), place.open(path) as file:
@@ -97,14 +97,14 @@ def sniff(path: str, place: Place = LOCAL) -> str:
 
 
 def _form_of_text(path: str, place: Place) -> str:
-    """Return the format of unnamed text: JSON begins with a brace, or with a bracket and a value."""
+    """Return the format of text whose name does not say it: JSON begins with a brace, or a bracket and a value."""
     with reading(path, "text"), place.open_text(path) as text:
         head = text.read(1 << 10).removeprefix(b"\xef\xbb\xbf").lstrip()
     return "JSON" if re.match(rb'\{|\[\s*[\[{"\d\]-]', head) else "CSV"
 
 
 def _refuse_pipe(path: str) -> None:
-    """Raise for a file that can be read only once; opening it could block forever."""
+    """Raise for a pipe or device, which can be read only once; opening it could block forever."""
     try:
         mode = os.stat(path).st_mode
     except OSError:  # reported when it is opened
@@ -118,14 +118,14 @@ def _refuse_pipe(path: str) -> None:
 
 @contextmanager
 def reading(path: str, form: str) -> Iterator[None]:
-    """Turn any error of a reader into one error that names the file."""
+    """Turn any error of a reader into an error that names the file."""
     try:
         yield
     except FastBCubedError:
         raise
     except _ERRORS as error:
         cause = [*str(error).strip().rstrip(".").splitlines(), type(error).__name__][0]
-        if lacks_memory(error):  # also where a damaged file claims to be large
+        if lacks_memory(error):  # a damaged file may also claim to be large
             raise OutOfMemoryError(
                 f"{path} cannot be read as {form} for lack of memory: {cause}. {MORE_MEMORY}. If the file is small, it "
                 "is damaged: write or copy it again"
@@ -144,10 +144,10 @@ def _advice(error: BaseException) -> str:
 
 
 class ParquetFile:
-    """One Parquet file: names and row count at once, columns on demand, checksums verified."""
+    """One Parquet file: names and row count are read at once, columns on demand, with checksums verified."""
 
     form = "Parquet"
-    #: what is held of a column while it is read, in which unit of the file, and what holds less if smaller
+    #: wording for messages: what reading holds in memory, per what unit of the file, and what to make smaller
     held = "dictionaries", "row group", "row groups, or the column as plain text"
 
     def __init__(self, path: str, place: Place = LOCAL) -> None:
@@ -161,9 +161,10 @@ class ParquetFile:
         self._require_possible(file.metadata.num_rows)
 
     def _require_possible(self, n_rows: int) -> None:
-        """Raise for a row count impossible in a file of this size; work per row would never end."""
+        """Raise for a row count that a file of this size cannot have; looping over the rows would never end."""
         sizes, n_bytes = self.group_sizes(), self._state[1]
-        too_many = n_bytes and n_rows > n_bytes // PAGE_BYTES * PAGE_ROWS  # some places do not know sizes
+        # some file systems do not report sizes
+        too_many = n_bytes and n_rows > n_bytes // PAGE_BYTES * PAGE_ROWS
         if too_many or min([n_rows, *sizes]) < 0 or sum(sizes) != n_rows:
             raise FileFormatError(
                 f"{self.path} claims {n_rows:,} rows in {n_bytes:,} bytes, and {sum(sizes):,} in its row "
@@ -183,11 +184,11 @@ class ParquetFile:
 
     @property
     def bytes_in_memory(self) -> int:
-        """The approximate bytes of all columns in memory."""
+        """The approximate number of bytes of all columns in memory."""
         return sum(self._metadata.row_group(k).total_byte_size for k in range(self._metadata.num_row_groups))
 
     def bytes_of(self, names: Sequence[str]) -> int:
-        """Return the uncompressed bytes of some columns in the file."""
+        """Return the number of uncompressed bytes of some columns in the file."""
         groups = map(self._metadata.row_group, range(self._metadata.num_row_groups))
         chunks = (group.column(k) for group in groups for k in range(group.num_columns))
         return sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.split(".")[0] in names)
@@ -197,7 +198,7 @@ class ParquetFile:
         return [self._metadata.row_group(k).num_rows for k in range(self._metadata.num_row_groups)]
 
     def held_of(self, group: int, names: Sequence[str]) -> int:
-        """Return the bytes held while a row group is read: its dictionaries, compressed, uncompressed and decoded."""
+        """Return the bytes that a row group's dictionaries, compressed, plain and decoded, occupy while it is read."""
         chunks = map(self._metadata.row_group(group).column, range(self._metadata.num_columns))
         return sum(
             (chunk.data_page_offset - chunk.dictionary_page_offset)
@@ -209,7 +210,7 @@ class ParquetFile:
     def read_group(self, group: int, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
         """Yield columns of a row group, `size` rows at a time, with bounded read-ahead.
 
-        Dictionaries are decoded and rebuilt per batch; otherwise each batch would have the whole dictionary.
+        Dictionaries are decoded and rebuilt per batch; otherwise each batch would hold the whole dictionary.
         """
         kinds = {name: self.schema.field(name).type for name in names}
         coded = [name for name, kind in kinds.items() if pa.types.is_dictionary(kind)]
@@ -230,7 +231,7 @@ class ParquetFile:
 
     @cached_property
     def _without_arrow(self) -> Any:
-        """The file's metadata without the Arrow schema."""
+        """The file's metadata without its Arrow schema."""
         import pyarrow.parquet as pq
 
         written = io.BytesIO()
@@ -238,13 +239,13 @@ class ParquetFile:
         return pq.read_metadata(io.BytesIO(written.getvalue().replace(b"ARROW:schema", b"arrow.schema")))
 
     def _shown_width(self, names: Sequence[str]) -> int:
-        """Return the bytes of a row of columns, by the first rows: a value that repeats is in the file only once."""
+        """Return the bytes per row of some columns, from the first rows: the file stores repeated values only once."""
         varying = [name for name in names if not has_width(self.schema.field(name).type)]
         if not (varying and self._metadata.num_row_groups):
             return 0
         _require_unchanged(
             self._place, self.path, self._state
-        )  # else its metadata would not fit, and it seem damaged
+        )  # with metadata of another version the file would seem damaged
         with self._open(
             metadata=self._metadata, buffer_size=self._place.read_ahead, pre_buffer=False
         ) as file:
@@ -252,14 +253,14 @@ class ParquetFile:
         return int(first.nbytes) // max(1, first.num_rows) if first is not None else 0
 
     def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        """Read columns."""
+        """Read some columns, in batches if rows are wide."""
         with self._open() as file:
             columns, n_rows = list(dict.fromkeys(names)), max(1, self._metadata.num_rows)
-            # of all columns: details of one may be damaged, and end the process
+            # averaged over all columns: a single column's metadata may be damaged, and crash the process
             width = max(self.bytes_in_memory // n_rows, self._shown_width(columns))
             if width < WIDE:
                 table = file.read(columns=columns)
-            else:  # list() would hear no signal between batches
+            else:  # signals are handled between batches, unlike within list()
                 parts = file.iter_batches(max(1, BYTES_AT_ONCE // width), columns=columns)
                 table = pa.Table.from_batches([part for part in parts])
         _require_unchanged(self._place, self.path, self._state)
@@ -267,7 +268,7 @@ class ParquetFile:
 
 
 def _encoded(values: pa.Array, kind: pa.DictionaryType) -> pa.DictionaryArray:
-    """Return values encoded as this dictionary type, with a dictionary of exactly these values."""
+    """Return values encoded as this dictionary type; the dictionary has no unused values."""
     found = values.dictionary_encode()
     return pa.DictionaryArray.from_arrays(
         found.indices.cast(kind.index_type), found.dictionary.cast(kind.value_type), ordered=kind.ordered
@@ -280,10 +281,10 @@ def has_width(kind: pa.DataType) -> bool:
 
 
 class IpcFile:
-    """One Arrow IPC file or stream; data read are validated, as a damaged offset could crash."""
+    """One Arrow IPC file or stream; data are validated, as a damaged offset could crash the process."""
 
     form = "Arrow IPC"
-    #: what is held of a column while it is read, in which unit of the file, and what holds less if smaller
+    #: wording for messages: what reading holds in memory, per what unit of the file, and what to make smaller
     held = "values", "record batch", "record batches"
 
     def __init__(self, path: str, place: Place = LOCAL) -> None:
@@ -296,15 +297,15 @@ class IpcFile:
 
     @property
     def bytes_in_memory(self) -> int:
-        """The approximate bytes of all columns in memory."""
+        """The approximate number of bytes of all columns in memory."""
         return self._place.state(self.path)[1]
 
     def bytes_of(self, names: Sequence[str]) -> int:
-        """Return an upper bound on the bytes of some columns."""
+        """Return an upper bound on the number of bytes of some columns."""
         return self.bytes_in_memory
 
     def held_of(self, group: int, names: Sequence[str]) -> int:
-        """Return the approximate bytes held while the file is read: its largest record batch."""
+        """Return the approximate number of bytes held while the file is read: those of its largest record batch."""
         n_rows, most = sum(self._batch_rows), max(self._batch_rows, default=0)
         kinds = [self.schema.field(name).type for name in names if name in self.names]
         return sum(
@@ -313,12 +314,12 @@ class IpcFile:
         )
 
     def group_sizes(self) -> list[int]:
-        """Return the row count of the file, which is read as one group."""
+        """Return the row count of the file as a list of one: it is read as a single group."""
         return [sum(self._batch_rows)] if self.names else []
 
     @cached_property
     def _batch_rows(self) -> list[int]:
-        """The rows of each record batch, found by reading the narrowest column."""
+        """The number of rows in each record batch, found by reading the narrowest column."""
         widths = [field.type.bit_width if has_width(field.type) else math.inf for field in self.schema]
         with self._open([widths.index(min(widths))]) as reader:
             return [batch.num_rows for batch in _batches(reader)]
@@ -342,7 +343,7 @@ class IpcFile:
             yield opener(file, options=options)
 
     def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        """Read columns."""
+        """Read some columns, and validate them."""
         with self._open([self.names.index(name) for name in names]) as reader:
             table = reader.read_all()
             table.validate(full=True)
@@ -361,7 +362,7 @@ def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _apart(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column whose chunks do not hold the large batches that they are slices of."""
+    """Return a column whose chunks do not keep alive the large batches that they are slices of."""
     chunks = [
         pa.concat_arrays([chunk]) if chunk.get_total_buffer_size() > 2 * _bytes_of(chunk) else chunk
         for chunk in column.chunks
@@ -372,7 +373,7 @@ def _apart(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def in_blocks(
     batches: Iterable[pa.RecordBatch], size: int, rows_of: Callable[[float], int] | None = None
 ) -> Iterator[pa.Table]:
-    """Yield the rows of record batches, `size` at a time, or as many as `rows_of` returns for their bytes per row."""
+    """Yield the rows of record batches, `size` at a time, or as many as `rows_of` returns for the bytes per row."""
     waiting: list[pa.RecordBatch] = []
     n_rows = 0
     for batch in batches:
@@ -392,7 +393,7 @@ def in_blocks(
 def _bytes_of(values: pa.RecordBatch | pa.Array) -> int:
     try:
         return int(values.nbytes)
-    except pa.ArrowTypeError:  # views, before pyarrow 20
+    except pa.ArrowTypeError:  # raised for views before pyarrow 20
         return int(values.get_total_buffer_size())
 
 
@@ -403,25 +404,25 @@ def _require_unchanged(place: Place, path: str, state: tuple[int, int, int]) -> 
         )
 
 
-#: Possible delimiters; the one implied by a file's name has precedence, then the only one that fits.
+#: Possible delimiters; the one implied by the file's name has precedence, then the only one that fits.
 DELIMITERS = (",", "\t", ";", "|")
-#: Bytes, and rows in them, examined to find the delimiter.
+#: Number of bytes, and of rows within them, examined to find the delimiter.
 PROBED, PROBED_ROWS = 1 << 16, 50
-#: Bytes of CSV parsed for the column names; the header may not be longer.
+#: Number of bytes of CSV parsed for the column names; the header must fit into them.
 CSV_BLOCK = 1 << 20
 #: Magic bytes of compressed text, by the suffix that its name should have.
 MARKS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".lz4": b"\x04\x22\x4d\x18"}
-#: Bytes of JSON lines parsed at once; a line may not be longer.
+#: Number of bytes of JSON lines parsed at once; no line may be longer.
 JSON_BLOCK = 1 << 24
 
 
 class TextFile:
-    """One file that is held as a table from the start, as its types are known only at its end."""
+    """One text file, held in memory as a table, as column types are known only at its end."""
 
     form = ""
     #: the likely reason for a missing column
     hint = ""
-    #: columns that are text for lack of a type
+    #: columns that are text because the format has no types
     untyped: Sequence[str] = ()
 
     def __init__(self, path: str, table: pa.Table) -> None:
@@ -432,12 +433,12 @@ class TextFile:
         self.n_rows: int | None = table.num_rows
 
     def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        """Return columns; those of CSV as text."""
+        """Return some columns; those of CSV are text."""
         return [self._table.column(name) for name in names]
 
 
 class CsvFile(TextFile):
-    """One CSV file with a header, whose columns are text."""
+    """One CSV file with a header; all columns are text."""
 
     form = "CSV"
 
@@ -482,7 +483,7 @@ class CsvFile(TextFile):
 
 
 class JsonFile(TextFile):
-    """One file with a JSON object in each line."""
+    """One JSON lines file: an object per line."""
 
     form = "JSON lines"
 
@@ -492,7 +493,8 @@ class JsonFile(TextFile):
         blocks = pyarrow.json.ReadOptions(block_size=JSON_BLOCK)
         with reading(path, self.form):
             nesting = Nesting(path)
-            with place.open_text(path) as text:  # Arrow dies of brackets that it would have to report
+            # too deep nesting would crash Arrow before it could report an error
+            with place.open_text(path) as text:
                 while block := text.read(BLOCK):
                     nesting.add(block)
             try:
@@ -505,7 +507,7 @@ class JsonFile(TextFile):
             dates = [
                 field.with_type(pa.string()) for field in table.schema if pa.types.is_timestamp(field.type)
             ]
-            if dates:  # text that looks like a date stays text
+            if dates:  # texts that look like dates remain texts
                 parse = pyarrow.json.ParseOptions(explicit_schema=pa.schema(dates))
                 with place.open_text(path) as text:
                     found = pyarrow.json.read_json(text, read_options=blocks, parse_options=parse)
@@ -514,11 +516,11 @@ class JsonFile(TextFile):
 
 
 def _refuse_comments(path: str, first: pa.ChunkedArray) -> None:
-    """Raise if some rows begin with # and a space, and others do not: they are comments with as many delimiters."""
+    """Raise if some but not all rows begin with "# ": these are probably comments that contain delimiters."""
     if not len(first):
         return
     begin = pc.starts_with(first, "# ")
-    rows = pc.indices_nonzero(begin).to_pylist()  # nulls are none
+    rows = pc.indices_nonzero(begin).to_pylist()  # nulls are not comments
     if 0 < len(rows) < len(first):
         raise FileFormatError(
             f"{len(rows):,} of {len(first):,} rows of {path} begin with '# ' (first: row {rows[0]:,}, "
@@ -528,7 +530,7 @@ def _refuse_comments(path: str, first: pa.ChunkedArray) -> None:
 
 
 def _require_even(path: str, place: Place, delimiter: str, error: Exception) -> None:
-    """Raise for the first row of a CSV file with more or fewer fields than its first line, if there is one."""
+    """Raise for the first row of a CSV file whose number of fields differs from that of the header, if there is one."""
     import csv
 
     if "columns, got" not in str(error):
@@ -543,7 +545,7 @@ def _require_even(path: str, place: Place, delimiter: str, error: Exception) -> 
             begins = rows.line_num + 1
         else:
             return
-        if not any("\n" in field for field in row):  # else a quotation mark is left open
+        if not any("\n" in field for field in row):  # otherwise a quotation mark was left open
             raise _uneven(path, begins, row, names, delimiter) from error
 
 
@@ -568,10 +570,10 @@ def _uneven(path: str, line: int, row: list[str], names: list[str], delimiter: s
 
 
 def _names(begin: bytes, parse: Any) -> list[str]:
-    """Return the CSV column names from its first two blocks, the second of which may end within a row.
+    """Return the CSV column names from the first two blocks of a file, of which the second may end within a row.
 
-    A streaming reader reads ahead on a thread that survives closing. On a file, that thread could continue on another
-    file opened under the same descriptor, whose beginning would be lost.
+    A streaming reader reads ahead on a thread that outlives the reader. That thread could read from another file opened
+    later under the same descriptor, and lose its beginning.
     """
     import pyarrow.csv
 
@@ -581,9 +583,9 @@ def _names(begin: bytes, parse: Any) -> list[str]:
 
 
 def delimiter_of(head: str, path: str) -> str:
-    r"""Return the delimiter of a CSV file: the one its name implies, or the only one that fits.
+    r"""Return the delimiter of a CSV file: the one its name implies, else the only one that fits.
 
-    A delimiter fits if it cuts all rows into the same number of fields, two or more.
+    A delimiter fits if it splits all rows into the same number of fields, at least two.
 
     Examples
     --------
@@ -605,7 +607,7 @@ def delimiter_of(head: str, path: str) -> str:
 def _fits(mark: str, head: str) -> bool:
     import csv
 
-    if len(head) > PROBED // 4:  # the last row may be cut
+    if len(head) > PROBED // 4:  # the last row may be truncated
         head = head[: head.rfind("\n") + 1] or head
     try:
         rows = list(islice(filter(None, csv.reader(io.StringIO(head), delimiter=mark)), PROBED_ROWS))
@@ -615,7 +617,7 @@ def _fits(mark: str, head: str) -> bool:
 
 
 def _decoded(head: bytes, path: str) -> str:
-    """Return the beginning of a file as text; raise if it is marked as compressed or as UTF-16, as on Windows."""
+    """Return the beginning of a file as text; raise if its first bytes mark it as compressed or as UTF-16."""
     for end, mark in MARKS.items():
         if head.startswith(mark):
             raise FileFormatError(

@@ -1,4 +1,4 @@
-"""Paths, globs and directories → rows: whole, in blocks, or as a stream that is read once."""
+"""Tables in paths, globs and directories, read whole, in blocks, or as a stream that can be read only once."""
 
 from __future__ import annotations
 
@@ -79,32 +79,32 @@ from fastbcubed.runtime.arguments import is_path, naming_faults_of, path_of
 from fastbcubed.runtime.memory_budget import Gate
 from fastbcubed.runtime.spill import Pages, Spill
 
-#: Number of groups, and rows of each, sampled for the length of values.
+#: Number of row groups, and of rows in each, sampled for the length of values.
 PROBED, PROBE_ROWS = 8, 1 << 10
-#: Names of result files, which a glob may match.
+#: Names of the files of a result, which a glob may match.
 RESULTS = (
     "cells", "clusters", "curve", "deltas", "estimates", "items", "merges", "points", "pred_clusters", "repairs",
     "scores", "slices", "true_clusters", "weakest_links",
 )  # fmt: skip
-#: The file that a saved result has beside them.
+#: The file that identifies a directory as a saved result.
 MANIFEST = "overall.json"
-#: Folders with logs of the Parquet files that count: the tool that wrote them, and what to pass instead.
+#: Folders with table logs, which list the Parquet files that count: the writing tool, and what to pass instead.
 LOGS = {
     "_delta_log": ("Delta Lake", "deltalake.DeltaTable({}).to_pyarrow_dataset()"),
     ".hoodie": ("Apache Hudi", "what a reader of Hudi returns for {}"),
 }
 ICEBERG = ("Apache Iceberg", "what pyiceberg returns for {}, as by .scan().to_arrow()")
-#: Whole numbers as pandas writes them once a column has had a gap: without the point, they are those of other files.
+#: Whole numbers as pandas writes them in a column with nulls; without the point, they equal those of other files.
 WHOLE = r"^(0|-?[1-9][0-9]{0,17})\.0$"
-#: Digits of whole numbers that a float holds exactly.
+#: Number of decimal digits that a float represents exactly.
 EXACT_DIGITS = 15
 
 
 def open_files(source: Any) -> Files:
     """Open the table in one file, in the files of a glob or list, or below a directory.
 
-    Below a directory, Parquet, Arrow IPC, CSV or JSON lines files are found by name and must be of one format; names
-    that begin with a dot or underscore are skipped, as in a glob; `key=value` folders become columns.
+    Below a directory, files of Parquet, Arrow IPC, CSV or JSON lines are found by name; all must be of one format.
+    Names that begin with a dot or underscore are skipped, as in a glob, and `key=value` folders become columns.
 
     Only the beginning and end of the files are read; columns are read on demand.
     """
@@ -122,14 +122,14 @@ def open_files(source: Any) -> Files:
 
 
 class Found(NamedTuple):
-    """A file found."""
+    """A file: its path and where it is stored."""
 
     place: Place
     path: str
 
 
 def _map_files(found: list[Found], do: Callable[[str, Place], Any]) -> list[Any]:
-    """Apply a function to each file; to several at a time where requests are slow."""
+    """Apply a function to each file, several at a time where requests are slow."""
     paths, places = [each.path for each in found], [each.place for each in found]
     if places[0].at_once == 1:
         return list(map(do, paths, places))
@@ -138,7 +138,7 @@ def _map_files(found: list[Found], do: Callable[[str, Place], Any]) -> list[Any]
 
 
 def files_of(source: Any) -> tuple[list[Found], str]:
-    """Return the files of a path, pipe or list, and their common root folder."""
+    """Return the files named by a path, pipe or list of paths, and their common root folder."""
     source = held(source)
     if not isinstance(source, PathList):
         place, name = place_of(source)
@@ -152,14 +152,14 @@ def files_of(source: Any) -> tuple[list[Found], str]:
 
 
 def find_files(place: Place, name: str) -> tuple[list[str], str]:
-    """Return the files of a path, glob or directory, sorted, and their root folder."""
+    """Return the files at a path, glob or directory, sorted, and their root folder."""
     if place.is_folder(name):
         below = {os.path.relpath(path, name): path for path in place.below(name)}
         refuse_logs(name, below)
         refuse_result(name, below)
         files = [path for path_there, path in below.items() if not _hidden(path_there)]
         by_form = [[path for path in files if path.lower().endswith(ends)] for ends in SUFFIXES.values()]
-        *others, documents = by_form  # JSON beside tables is about these
+        *others, documents = by_form  # JSON documents next to tables are probably metadata
         known = list(filter(None, others)) or list(filter(None, [documents]))
         if len(known) > 1:
             shown = " and ".join(f"{os.path.relpath(some[0], name)} among {len(some)}" for some in known)
@@ -198,7 +198,7 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
 
 
 def refuse_logs(name: str, below: Iterable[str]) -> None:
-    """Raise if a directory has a table log that determines which of its Parquet files count."""
+    """Raise if a directory contains a table log, which determines which of its Parquet files count."""
     for path in below:
         first, *_, last = [*Path(path).parts, path]
         form = LOGS.get(first)
@@ -213,7 +213,7 @@ def refuse_logs(name: str, below: Iterable[str]) -> None:
 
 
 def refuse_result(name: str, below: Iterable[str]) -> None:
-    """Raise if a directory is a saved result, which has tables of scores and no clustering."""
+    """Raise if a directory is a saved result, which holds tables of scores rather than a clustering."""
     if MANIFEST in set(below):
         shown = json.dumps(name)
         raise FileFormatError(
@@ -225,7 +225,7 @@ def refuse_result(name: str, below: Iterable[str]) -> None:
 
 
 def require_outside(out: Any, sources: Iterable[Any]) -> None:
-    """Raise if output written to a directory would be read as input next time, as part of a directory or glob."""
+    """Raise if output written to a directory would later be read as input, as part of a directory or glob."""
     paths = [each.paths if isinstance(each, PathList) else [each] for each in filter(is_path, sources)]
     for source in chain.from_iterable(paths):
         text = path_of(source)
@@ -251,7 +251,7 @@ def require_outside(out: Any, sources: Iterable[Any]) -> None:
 
 
 def _is_skipped(path: str, pattern: Sequence[str]) -> bool:
-    """Return whether a file below a glob is not data: a checksum, or hidden without the glob naming it."""
+    """Return whether a file found by a glob is a checksum, or hidden and not asked for by name."""
     names_hidden = any(part[:1] in "._" for part in pattern)
     return path.endswith(".crc") or (not names_hidden and _hidden(path))
 
@@ -263,7 +263,7 @@ def _hidden(path: str) -> bool:
 class Files(Source):
     """The concatenated rows of one or more files of one format.
 
-    All `files` have the columns of the first; `key=value` folders below `root` are columns.
+    All `files` have the columns of the first one; `key=value` folders below `root` become columns.
     """
 
     def __init__(self, files: Sequence[ParquetFile | IpcFile | TextFile], where: str, root: str) -> None:
@@ -277,7 +277,7 @@ class Files(Source):
         typed = set(own).difference(getattr(files[0], "untyped", ()))
         self.untyped = frozenset(self.names).difference(typed)
         self._kinds: dict[str, pa.DataType] = {}
-        #: text is read whole, to find its types
+        #: text is read whole, as column types are known only at its end
         self.can_be_cut = not any(isinstance(file, TextFile) for file in files)
         if self.can_be_cut:
             self.lacking = self._lacking()
@@ -303,19 +303,19 @@ class Files(Source):
     def in_common_type(
         self, name: str, data: pa.ChunkedArray, file: ParquetFile | IpcFile
     ) -> pa.ChunkedArray:
-        """Return rows of a file in the type of all files, if that of the file is another one."""
+        """Return rows of a file, cast to the common type of all files if necessary."""
         kind = self._kind(name)
         return data if file.schema.field(name).type == kind else as_type(data, kind, self._where_of(name))
 
     @property
     def bytes_in_memory(self) -> int:
-        """The approximate bytes of all columns in memory."""
+        """The approximate number of bytes of all columns in memory."""
         return sum(file.bytes_in_memory for file in self._files)
 
     def row_bytes(self, names: Sequence[str]) -> float:
-        """Return the bytes per row of these columns: from types, the files' metadata or the first rows of some groups.
+        """Return the bytes per row of these columns, from types, metadata, or the first rows of some row groups.
 
-        Values that repeat are stored once in a file, but every time in memory.
+        Repeated values count every time, as in memory, although a file may store them once.
         """
         said = sum(file.bytes_of(names) for file in self._files if not isinstance(file, TextFile)) / len(self)
         kinds = {name: self.type_of(name) for name in names}
@@ -341,7 +341,7 @@ class Files(Source):
         return found
 
     def folder_column(self, name: str, value: str | None, n_rows: int) -> pa.ChunkedArray:
-        """Return a column that is constant within a file, in the type common to all files."""
+        """Return a column that is constant within a file, in the common type of all files."""
         texts = [folders.get(name) for folders in self._folders]
         every = pa.chunked_array([_constant(text, 1).chunk(0) for text in texts])
         return pa.chunked_array(
@@ -349,7 +349,7 @@ class Files(Source):
         )
 
     def require(self, file: Any, folders: Mapping[str, Any], names: Sequence[str]) -> None:
-        """Raise if a file lacks a column of the first one."""
+        """Raise if a file lacks one of these columns of the first file."""
         if absent := self._absent(file, folders, names):
             raise ColumnError(self._says_absent(file, absent[0]))
 
@@ -365,7 +365,7 @@ class Files(Source):
         )
 
     def _lacking(self) -> dict[str, str]:
-        """Return the columns of the first file that another one lacks, and what the first of these lacks."""
+        """Return the columns that some file lacks although the first one has them, each with a message that says so."""
         first, found = set(self.names), dict[str, str]()
         for file, folders in zip(self._files[1:], self._folders[1:], strict=True):
             if not first <= {*file.names, *folders}:
@@ -396,7 +396,7 @@ class Files(Source):
         return read_integers(joined) if name in self.untyped else joined
 
     def scan(self, size: int = BLOCK_ROWS, names: Sequence[str] | None = None) -> list[Stretch[Source]]:
-        """Return a stretch for each row group; blocks of wide columns have fewer rows."""
+        """Return a stretch for each row group; blocks have fewer rows if the columns are wide."""
         if not self.can_be_cut or not len(self):
             return super().scan(size, names)
         names = self.names if names is None else names
@@ -419,17 +419,17 @@ class Group:
 
     table: Files  #: the table
     file: ParquetFile | IpcFile  #: the file
-    #: number of the group in the file, and its rows
+    #: number of the group in the file, and of its rows
     number: int
     n_rows: int
-    folders: Mapping[str, str | None]  #: columns from the file's folders
+    folders: Mapping[str, str | None]  #: values of the columns that come from folder names
 
     def held(self, names: Sequence[str]) -> int:
-        """Return the bytes held while it is read, in addition to the rows yielded."""
+        """Return the bytes held while the group is read, in addition to the rows yielded."""
         return self.file.held_of(self.number, names)
 
     def read(self, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
-        """Yield columns, `size` rows at a time."""
+        """Yield some columns of the group, `size` rows at a time."""
         self.table.require(self.file, self.folders, names)
         own = [name for name in names if name in self.file.names]
         rows = 0
@@ -464,11 +464,11 @@ def _repeated(value: pa.Array, n_rows: int) -> pa.DictionaryArray:
 
 
 def read_integers(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return text as numbers if all are whole numbers in usual form, with or without a final .0; else unchanged.
+    """Return text as numbers if all are canonical integers, with or without a final .0; otherwise unchanged.
 
-    The type is int64; with a final .0 anywhere, float64, or a decimal if that is not exact, so that it can be said. The
-    codes of a dictionary stand for int64 in both cases. "007" keeps the column text, so that different texts never
-    become one id, but for 7 and 7.0.
+    The type is int64; if any value ends in .0, float64, or a decimal if float64 would not be exact, so that it can be
+    reported. The codes of a dictionary stand for int64 in both cases. "007" is not canonical, and keeps the column
+    text, so that different texts never become one id, except "7" and "7.0".
     """
     if pa.types.is_dictionary(data.type):
         values = pa.chunked_array([chunk.dictionary for chunk in data.chunks], data.type.value_type)
@@ -489,7 +489,7 @@ def read_integers(data: pa.ChunkedArray) -> pa.ChunkedArray:
         return data
     if (numbers := _cast(data, pa.int64())) is not None:
         return numbers if numbers.cast(data.type).equals(data) else data
-    if _cast(data, pa.float64()) is None:  # most texts fail here, at their first row
+    if _cast(data, pa.float64()) is None:  # most texts fail this test in their first row
         return data
     texts = pc.replace_substring_regex(data, WHOLE, r"\1")
     numbers = _cast(texts, pa.int64())
@@ -506,26 +506,26 @@ def _cast(data: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
         return None
 
 
-#: Rows per batch, if the source supports a choice.
+#: Rows per batch, where the source lets us choose.
 BATCH_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A table that can be read once: its columns, and a function that yields the batches of some of them."""
+    """A table that can be read only once: its columns, and a function that yields batches of some of them."""
 
     schema: pa.Schema
     batches: Callable[[list[str]], Iterable[pa.RecordBatch]]
 
     def without_rows(self, where: str) -> Source:
-        """Return its columns, without rows."""
+        """Return a table with the stream's columns but no rows."""
         return of_arrow(no_rows(self.schema), where)
 
 
 def open_stream(source: Any) -> Stream | None:
-    """Return a table that need not be held in memory as a stream; None if it is in memory, or not a table.
+    """Return a table that can be streamed as a stream; None if it is in memory or not a table.
 
-    A record-batch reader, an Arrow data set, a relation of DuckDB, or anything else that exports an Arrow
+    Streams are record-batch readers, Arrow data sets, DuckDB relations, and any other object that exports an Arrow
     stream and has no length.
     """
     if is_dataset(source):
@@ -533,11 +533,13 @@ def open_stream(source: Any) -> Stream | None:
     if isinstance(source, type):
         return None
     result = unwrapped(source)
-    if (schema := relation_schema(result)) is not None:  # one result at a time: opened when read
+    # DuckDB keeps one open result at a time, so it is opened only when read
+    if (schema := relation_schema(result)) is not None:
         return Stream(
             schema, lambda names: (batch.select(names) for batch in arrow_reader(result, BATCH_ROWS))
         )
-    if (reader := arrow_reader(result, BATCH_ROWS)) is not None:  # DuckDB's has a length, but no rows yet
+    # a DuckDB result has a length, but its rows are not fetched yet
+    if (reader := arrow_reader(result, BATCH_ROWS)) is not None:
         source = reader
     if hasattr(source, "__len__") or not hasattr(source, "__arrow_c_stream__"):
         return None
@@ -564,7 +566,7 @@ def _columns_of(dataset: Any, where: str, names: Sequence[str]) -> list[pa.Chunk
 
 @dataclass(frozen=True)
 class Piece:
-    """Consecutive rows in the spill file: offset, bytes, number of rows."""
+    """Consecutive rows in the spill file: offset, number of bytes, and number of rows."""
 
     at: int
     n_bytes: int
@@ -572,7 +574,7 @@ class Piece:
 
 
 class Spooled(Source):
-    """The rows of a stream, restricted to the columns used, in pieces that are memory-mapped rather than held."""
+    """The used columns of a stream, spilled to disk in pieces that are memory-mapped when read."""
 
     def __init__(self, schema: pa.Schema, where: str, spill: Spill) -> None:
         super().__init__(schema.names, where, self._count, self._columns, type_of=self._kind)
@@ -600,7 +602,7 @@ class Spooled(Source):
                 for parts in zip(*found, strict=True)]  # fmt: skip
 
     def scan(self, size: int = BLOCK_ROWS, names: Sequence[str] | None = None) -> list[Stretch[Source]]:
-        """Return a stretch for each piece; pieces were cut to the rows of a block."""
+        """Return a stretch for each spilled piece, which has the rows of one block."""
         starts = accumulate((piece.n_rows for piece in self.pieces), initial=0)
         found = [
             one_block(self.block(start, piece.n_rows, partial(self._read_piece, piece)))
@@ -610,7 +612,7 @@ class Spooled(Source):
 
 
 def columns_used(table: Source, use: Callable[[Source], Any], others: Iterable[str] = ()) -> list[str]:
-    """Return the columns that a function of a table's blocks will use, and others; raise if one is missing."""
+    """Return the columns that a function uses of a table's blocks, and `others`; raise if one is missing."""
     used: dict[str, None] = {}
 
     def read(names: Sequence[str]) -> list[pa.ChunkedArray]:
@@ -624,11 +626,11 @@ def columns_used(table: Source, use: Callable[[Source], Any], others: Iterable[s
 def spool(
     stream: Stream, where: str, use: Callable[[Source], Any], spill: Spill, size: int, others: Iterable[str]
 ) -> Source:
-    """Read a stream to its end, and write the columns used to disk.
+    """Read a stream to its end, and write the columns that are used to disk.
 
-    Errors of the stream propagate, with a note of the position. `use` is applied to each block of rows later: it
-    shows which columns are used besides the `others`, and raises if the table lacks one. The spill file must not
-    be used otherwise.
+    Errors of the stream propagate, with a note of the position. `use` will be applied to each block; it is first
+    applied to an empty one, which shows the columns it uses besides `others`, and raises if the table lacks one. The
+    spill file must not be shared.
     """
     names = columns_used(stream.without_rows(where), use, others)
     rows, pages = Spooled(stream.schema, where, spill), Pages()
@@ -648,7 +650,7 @@ def spool(
 
 
 def _with_position(batches: Iterable[pa.RecordBatch], where: str) -> Iterator[pa.RecordBatch]:
-    """Yield batches; an error gets a note of how far reading came."""
+    """Yield the batches of a stream; errors get a note of how many rows were read."""
     n_rows = 0
     try:
         for batch in batches:
@@ -659,26 +661,26 @@ def _with_position(batches: Iterable[pa.RecordBatch], where: str) -> Iterator[pa
         raise
 
 
-#: Usual bytes per row; wider rows, such as those with text, come in smaller blocks,
+#: Bytes per row that are usual. Wider rows, such as those with text, come in smaller blocks,
 USUAL_WIDTH = 24
-#: down to an eighth of the rows, and beyond that to this many bytes per row of a usual block.
+#: down to an eighth of the usual rows, and beyond that with this many bytes per row of a usual block.
 MOST_WIDTH = 64
 
 
 def block_rows(usual: int, width: float) -> int:
-    """Return the number of rows in a block, from the bytes of a row and the `usual` number, that of narrow rows."""
+    """Return the number of rows in a block of rows of this width (in bytes); `usual` is the number for narrow rows."""
     least = min(usual // 8, int(usual * MOST_WIDTH / max(1.0, width)))
     return max(1, least, int(usual * min(1.0, USUAL_WIDTH / max(1.0, width))))
 
 
-#: Bytes per row of a usual block that groups read at once may hold in addition to blocks, such as dictionaries.
+#: Bytes per row of a usual block that concurrently read row groups may hold besides blocks, e.g. in dictionaries.
 HELD_WIDTH = 256
-#: Limit for one group: this many bytes, plus this many per row of a usual block.
+#: Memory limit of a single row group: this many bytes, plus this many per row of a usual block.
 ROOM, ROOM_WIDTH = 64 << 20, 256
 
 
 def _require_room(group: Group, held: dict[str, int], usual: int) -> None:
-    """Raise if reading a row group would exceed the memory limit, of which `usual` has one row per KiB."""
+    """Raise if reading a row group would exceed the memory limit, which allows 1 KiB per row of a `usual` block."""
     most = ROOM + usual * ROOM_WIDTH
     if sum(held.values()) <= most or usual >= BLOCK_ROWS:
         return
@@ -695,7 +697,7 @@ def _require_room(group: Group, held: dict[str, int], usual: int) -> None:
 def _blocks_of(
     group: Group, first_row: int, size: int, holding: Callable[[], AbstractContextManager[None]]
 ) -> Iterator[Source]:
-    """Yield the blocks of a row group; columns that are read in one block are read in all."""
+    """Yield the blocks of a row group; each set of columns must be read from all blocks in turn, or from none."""
     batches: dict[tuple[str, ...], Iterator[list[pa.ChunkedArray]]] = {}
 
     def read(first: bool, last: bool, names: Sequence[str]) -> list[pa.ChunkedArray]:
@@ -704,7 +706,8 @@ def _blocks_of(
             batches[tuple(names)] = group.read(names, size)
         found = next(batches[tuple(names)])
         if last:
-            next(batches[tuple(names)], None)  # runs the final check: the file must not have changed
+            # resume the reader, which then checks that the file has not changed
+            next(batches[tuple(names)], None)
         return found
 
     with holding():
@@ -714,11 +717,11 @@ def _blocks_of(
                 reader = partial(read, start == 0, stop == group.n_rows)
                 yield group.table.block(first_row + start, stop - start, reader)
         finally:
-            batches.clear()  # a block that is kept must not hold a file open
+            batches.clear()  # a block that outlives the loop must not keep a file open
 
 
 def as_rows(source: Any, where: str) -> Source | None:
-    """Return the rows of a table: a path, a frame, an Arrow exporter or data set, a dict of arrays; else None.
+    """Return a path, frame, Arrow exporter, data set or dict of arrays as the rows of a table; None for anything else.
 
     `where` is the table's name in messages.
     """
@@ -737,7 +740,8 @@ def as_rows(source: Any, where: str) -> Source | None:
     if isinstance(source, pa.Table):
         return of_arrow(source, where)
     if is_pandas(source, "DataFrame"):
-        return of_pandas(source.copy(deep=False), where)  # attributes are read later, as they are now
+        # a shallow copy, as attributes are read later and the frame may change
+        return of_pandas(source.copy(deep=False), where)
     if isinstance(source, Mapping):
         return _mapping_rows(source, where)
     if is_pandas(source, "Series", "Index") or is_one_column(source):
@@ -751,7 +755,7 @@ def as_rows(source: Any, where: str) -> Source | None:
         return of_arrow(source.read_all(), where)
     try:
         streamed = from_stream(source)
-    except pa.ArrowException as error:  # such as Polars' 128-bit integers
+    except pa.ArrowException as error:  # an unsupported type, such as 128-bit integers of Polars
         raise IdTypeError(
             f"{where} cannot be read as Arrow: {error}. Cast columns of unusual types to int64 or to string."
         ) from error
@@ -800,16 +804,16 @@ def read_table(source: Any, columns: list[str] | None = None) -> pa.Table:
     return pa.table(rows.columns(names), names=names)
 
 
-#: Text below this size needs little memory.
+#: Text files below this size need little memory.
 SMALL = 2 << 20
-#: Bytes per CSV field, further bytes per used field in addition to twice its text, and the columns used.
+#: Bytes per CSV field, further bytes per field used in addition to twice its text, and the number of columns used.
 FIELD, USED, COLUMNS_USED = 16, 48, 4
-#: Bytes of compressed text that are decompressed to estimate its length; the rest is assumed to be similar.
+#: Bytes of compressed text decompressed to estimate its full length, assuming that the rest compresses alike.
 MEASURED, AT_ONCE = 1 << 30, 1 << 20
 
 
 def bytes_of_text(source: Any) -> int:
-    """Return about how many bytes a source in text files occupies when held; 0 for any other."""
+    """Return the approximate number of bytes that a source in text files occupies in memory; 0 for other sources."""
     if not is_path(source):
         return 0
     endings = (*(end for form in TEXT for end in SUFFIXES[form]), *PLAIN_TEXT)
@@ -837,7 +841,7 @@ def _of_file(place: Place, path: str) -> int:
 
 
 def _text_size(place: Place, path: str, size: int) -> tuple[int, int]:
-    """Return the estimated uncompressed bytes and lines of compressed text; its file size bounds neither."""
+    """Return the estimated uncompressed bytes and lines of compressed text, which its file size does not bound."""
     n_bytes, n_lines = 0, 1
     with place.open(path) as file, pa.CompressedInputStream(file, pa.Codec.detect(path).name) as text:
         while n_bytes < MEASURED and (part := text.read(AT_ONCE)):

@@ -1,4 +1,4 @@
-"""Fingerprint of a clustering: equal for equal rows of item and label, in any order and container."""
+"""Fingerprint of a clustering: equal for equal rows of item and label, in any order and any container."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fastbcubed.inputs.tables import Stretch
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Words
 
-#: Rows hashed at once, so that their words stay in the cache.
+#: Rows hashed at a time, so that their hashes stay in the CPU cache.
 ROWS_AT_ONCE = 1 << 15
 #: Seed of the hash function; changing it would change all fingerprints.
 SEED = 0
@@ -26,20 +26,20 @@ Sums = NDArray[np.uint64]
 
 
 class Content(NamedTuple):
-    """The rows of a side, and the sum over them of a 128-bit hash of (item, label)."""
+    """The number of rows of a side, and the sum over them of a 128-bit hash of (item, label)."""
 
     rows: int
     fingerprint: str
 
 
 class BlocksSeen:
-    """The content of both sides, summed while blocks are read for another purpose; each block counts once."""
+    """Row counts and hash sums of both sides, from blocks read for another purpose; a block counts only once."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[int, int], Sums] = {}
 
     def add(self, k: int, side: Clustering, first_row: int, pool: Pool) -> None:
-        """Add the rows of side k of a block that begins at this row of the whole."""
+        """Add a block of side `k` that begins at row `first_row`."""
         self._sums[k, first_row] = _sums_of(side, first_row, pool)
 
     def contents(self) -> list[Content]:
@@ -51,7 +51,7 @@ class BlocksSeen:
 
 
 def contents(pair: Pair, pool: Pool) -> list[Content]:
-    """Return the content of the truth and of the prediction; files are read again."""
+    """Return the content of the truth and of the prediction; files are read again for this."""
     found = []
     for stretches in pair.stretches:
         if len(stretches) == 1:  # one block: its rows are split among the threads
@@ -64,13 +64,13 @@ def contents(pair: Pair, pool: Pool) -> list[Content]:
 
 
 def _of_stretch(stretch: Stretch[Block], pool: Pool | None = None) -> list[list[Sums]]:
-    """Return the rows and hash sums of each side of each block. Shape (n_pieces, 3) each."""
+    """Return the row counts and hash sums of each side of each block, each of shape (n_pieces, 3)."""
     with nullcontext(pool) if pool else Pool(1) as own:
         return [[_sums_of(side, block.first_row, own) for side in block.sides] for block in stretch.blocks()]
 
 
 def _sums_of(side: Clustering, first_row: int, pool: Pool) -> Sums:
-    """Return the rows of each range and the sums of both words of their hashes. Shape (n_ranges, 3)."""
+    """Return, for each range of rows, their number and the sums of both words of their hashes. Shape (n_ranges, 3)."""
     words = kernels.hashing.seed_words(SEED)
     write_ids = (
         _row_number_writer(first_row, words) if side.items is None else writer_of(side.items.plain, words)
@@ -83,7 +83,7 @@ def _sums_of(side: Clustering, first_row: int, pool: Pool) -> Sums:
             write_ids(start, stop, *ids)
             write_labels(start, stop, *labels)
             if nulls is not None:
-                labels[:, nulls[start:stop]] = 0  # data under a null are no value
+                labels[:, nulls[start:stop]] = 0  # values under a null are arbitrary
             return stop - start, *kernels.hashing.add_combined(*ids, *labels, words)
 
     ranges = blocks(len(side), ROWS_AT_ONCE)
@@ -91,7 +91,7 @@ def _sums_of(side: Clustering, first_row: int, pool: Pool) -> Sums:
 
 
 def _row_number_writer(first_row: int, words: Words) -> Writer:
-    """Return a writer of the hashes of row numbers, for items without ids."""
+    """Return a function that writes the hashes of row numbers, which identify items without ids."""
 
     def write(start: int, stop: int, first: Words, second: Words) -> None:
         numbers = read_only(np.arange(first_row + start, first_row + stop))

@@ -1,4 +1,4 @@
-"""A column of ids or labels, simple or composite: its values, its nulls, its keys."""
+"""A column of ids or labels, simple or composite: its values, nulls and keys."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ from fastbcubed.runtime.threads import Pool, blocks
 
 
 class Order(Enum):
-    """How the parts of composite ids came into their order."""
+    """How the order of the parts of composite ids was determined."""
 
-    OWN = "own"  #: that of the data: levels of a MultiIndex, fields of a struct, or tuples
-    LISTED = "listed"  #: the columns of a table were listed
-    PAIRED = "paired"  #: they were listed for each side, so that they correspond by position
+    OWN = "own"  #: by the data: levels of a MultiIndex, fields of a struct, or tuples
+    LISTED = "listed"  #: by the list in which the columns were named
+    PAIRED = "paired"  #: by lists of columns for both sides, so that parts correspond by position
 
 
 class Column:
     """Ids or labels, one per row, of one part or several (a composite id).
 
-    `kind` is "integer", "string", "binary" or "composite", and `kinds` those of the parts. `parts` are the
-    original data, but not run-end encoded; `plain` the same as integers, strings, binary or dictionaries
-    of these. `where` is the column's name in messages, and `order` the origin of the order of parts.
+    `kind` is "integer", "string", "binary" or "composite"; `kinds` are those of the parts. `parts` are the original
+    data with run-end encoding removed, and `plain` the same data as integers, strings, binary or dictionaries of these.
+    `where` is the column's name in messages, and `order` says how the order of the parts was determined.
 
     The Arrow data are kept without copying.
 
@@ -68,7 +68,7 @@ class Column:
         self.name = ", ".join(self.names)
         self.where = where = where or f"column {self.name!r}"
         self.order = Order.LISTED
-        if all(pa.types.is_integer(part.type) for part in parts):  # there is nothing to decode
+        if all(pa.types.is_integer(part.type) for part in parts):  # otherwise nothing needs decoding
             parts = plain = tuple(parts)
             kinds, was_fractional = ("integer",) * len(parts), False
         else:
@@ -77,9 +77,9 @@ class Column:
             kinds = tuple(id_kind(part.type, where) for part in parts)
             plain = tuple(storage_of(part) for part in parts)
         self.parts, self.plain, self.kinds = parts, plain, kinds
-        #: whether values were floats or decimals that are all whole numbers
+        #: whether the values were floats or decimals, all of them whole numbers
         self.was_fractional = was_fractional
-        #: names of the parts read from a source without types, whose integers are text in usual form
+        #: names of the parts from a source without types, where canonical integers may be text
         self.untyped: frozenset[str] = frozenset()
         self.kind = self.kinds[0] if len(self.kinds) == 1 else "composite"
         if not self.parts:
@@ -97,7 +97,7 @@ class Column:
 
     @property
     def null_rows(self) -> np.ndarray | None:
-        """Mask of the rows with a null in any part; None if there is none."""
+        """Mask of the rows with a null in any part; None if there are none."""
         nullable = [part for part in self.plain if part.null_count or pa.types.is_dictionary(part.type)]
         masks = [mask for mask in map(null_mask, nullable) if mask is not None]
         return np.logical_or.reduce(masks) if masks else None
@@ -110,13 +110,12 @@ class Column:
             raise Nulls(True, self.where, rows.size, len(nulls), rows[:4].tolist()).error()
 
     def keys(self, pool: Pool | None = None, *, narrow: bool = False) -> np.ndarray:
-        """Return an int64 key per row; two are equal if and only if the values are equal.
+        """Return an int64 key per row; two keys are equal if and only if the values are equal.
 
-        Integers are their own keys, uint64 reinterpreted: 64-bit ones in a contiguous NumPy array
-        or a one-chunk Arrow array are not copied, others are copied once. Values of a small dictionary
-        are numbered. Other values are hashed (8 bytes per row stay; 8 more and up to 256 MiB are
-        temporary). Null rows get an arbitrary key.
-        Keys of two columns are comparable only if they come from one call of `key_pair`.
+        Integers are their own keys, with uint64 reinterpreted: 64-bit ones in a contiguous NumPy array or an Arrow
+        array of one chunk are not copied, others are copied once. Values of a small dictionary are numbered. Other
+        values are hashed (8 bytes per row stay; 8 more and up to 256 MiB are temporary). Null rows get an arbitrary
+        key. Keys of two columns are comparable only if they come from one call of `key_pair`.
 
         Keys of a column without nulls may be `narrow`: int32, for integers of at most 32 bits or numbered
         values. Shapes: returns (n_rows,).
@@ -132,7 +131,7 @@ class Column:
         return taken[0] if self.kind != "composite" else self._struct(taken)
 
     def first_of(self, rows: np.ndarray) -> list[Any]:
-        """Return the values of the first few of these rows, one more than a message shows."""
+        """Return the values at the first few of these rows, one more than a message shows."""
         return self.take(rows[:4]).to_pylist()
 
     def rows_of(self, rows: np.ndarray) -> list[pa.ChunkedArray]:
@@ -141,7 +140,7 @@ class Column:
         return [pa.chunked_array([take_rows(part, rows)]) for part in self.parts]
 
     def slice(self, start: int, stop: int) -> pa.ChunkedArray:
-        """Return the values of consecutive rows, as `take` does; copies only composites and views."""
+        """Return the values of consecutive rows, like `take`; only composite ids and views are copied."""
         sliced = [without_views(part.slice(start, stop - start)) for part in self.parts]
         if self.kind != "composite":
             return sliced[0]
@@ -152,11 +151,11 @@ class Column:
         return self._of(self.names, [part.slice(start, stop - start) for part in self.parts])
 
     def chosen(self, rows: np.ndarray) -> Column:
-        """Return the column restricted to some rows."""
+        """Return the column restricted to these rows."""
         return self._of(self.names, self.rows_of(rows))
 
     def reordered(self, order: Sequence[int]) -> Column:
-        """Return the column with its parts in another order; nothing is copied."""
+        """Return the column with its parts in another order, without copying."""
         return self._of([self.names[k] for k in order], [self.parts[k] for k in order])
 
     def _of(self, names: Sequence[str], parts: Sequence[pa.ChunkedArray]) -> Column:
@@ -166,12 +165,12 @@ class Column:
         return found
 
     def with_text(self, texts: Sequence[bool]) -> Column:
-        """Return the column with parts as text where `texts`, if they are integers read from a source without types."""
+        """Return the column with the parts marked in `texts` as text, if integers from a source without types."""
         chosen = [
             text and kind == "integer" and name in self.untyped
             for text, kind, name in zip(texts, self.kinds, self.names, strict=False)
         ]
-        if self.was_fractional or not any(chosen):  # 1.0 is no longer known to have been that
+        if self.was_fractional or not any(chosen):  # the text of a float, such as 1.0, would be lost
             return self
         parts = list(self.parts)
         for k in np.flatnonzero(chosen):
@@ -180,7 +179,7 @@ class Column:
         return self._of(self.names, parts)
 
     def find(self, value: Any) -> np.ndarray:
-        """Return the rows with this value, in order; for a composite id the value is a tuple.
+        """Return the rows with this value, in ascending order; for a composite id the value is a tuple.
 
         A value of another type than the column raises IdTypeError.
         """
@@ -204,9 +203,9 @@ class Column:
 
 
 def as_column(values: Any, name: str, where: str = "") -> Column:
-    """Make a column of an array-like; tuples, a MultiIndex and struct columns become composite ids.
+    """Make a column of an array-like of ids or labels; tuples, a MultiIndex and structs become composite ids.
 
-    Values are ids or labels; a Column is returned unchanged.
+    A Column is returned unchanged.
     """
     where = where or f"column {name!r}"
     if isinstance(values, Column):
@@ -246,21 +245,22 @@ def _is_id(kind: pa.DataType) -> bool:
 def _decoded(part: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     if len(part) and is_fractional(part.type):
         return whole_numbers(part, where)
-    if not len(part) and not _is_id(part.type):  # the default type of empty data in NumPy and pandas
+    # NumPy and pandas store empty data as floats or objects by default
+    if not len(part) and not _is_id(part.type):
         return pa.chunked_array([], pa.int64())
     if pa.types.is_run_end_encoded(part.type):
         return storage_of(part)
     inner = part.type.value_type if pa.types.is_dictionary(part.type) else None
-    # Few functions support wrapped values in a dictionary.
+    # few Arrow functions support extension types as dictionary values
     if isinstance(inner, pa.BaseExtensionType | pa.DictionaryType):
         return _decoded(values_of_codes(part), where)
     return nulls_in_codes(part)
 
 
 def _split_tuples(values: Any, where: str) -> list[list[Any]] | None:
-    """Return the parts of a list of tuples, position by position; None for other lists.
+    """Return the parts of a list of tuples, one list per position; None for other lists.
 
-    A missing tuple (None) is a missing value in every part.
+    None instead of a tuple is a null in every part.
     """
     if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1:
         values = values.tolist()
@@ -288,13 +288,13 @@ def _is_whole(value: Any) -> bool:
 
 
 def _as_scalar(value: Any, part: pa.ChunkedArray, where: str) -> pa.Scalar:
-    """Return a value as the column's type; null, which equals nothing, if the type cannot hold it."""
+    """Return a value as a scalar of the column's type; null, which equals nothing, if the type cannot hold it."""
     plain = plain_type(part.type)
     value = value.item() if isinstance(value, np.generic) else value
     if pa.types.is_integer(plain) and _is_whole(value):
         value = int(value)
     expected: type = {"integer": int, "string": str, "binary": bytes}[id_kind(plain, where)]
-    value = getattr(value, "bytes", value) if expected is bytes else value  # uuid.UUID
+    value = getattr(value, "bytes", value) if expected is bytes else value  # a uuid.UUID
     if not isinstance(value, expected) or isinstance(value, bool):
         raise IdTypeError(f"{first_few([value])} cannot be in {where}, of type {part.type}.")
     try:
@@ -302,11 +302,11 @@ def _as_scalar(value: Any, part: pa.ChunkedArray, where: str) -> pa.Scalar:
     except UnicodeEncodeError as error:
         raise IdTypeError(f"{first_few([value])} is not in {where}: it is not valid text.") from error
     except (pa.ArrowException, OverflowError):
-        return pa.scalar(None, type=plain)  # an integer too wide, bytes of another length
+        return pa.scalar(None, type=plain)  # an integer that is too wide, or bytes of another length
 
 
 def _equal_mask(data: pa.ChunkedArray, scalar: pa.Scalar) -> np.ndarray:
-    """Return the mask of rows equal to the value. Shape: (n,)."""
+    """Return the mask of rows equal to the value, of shape (n,)."""
     if not scalar.is_valid or not len(data):
         return np.zeros(len(data), dtype=bool)
     masks = []
@@ -326,15 +326,15 @@ T = TypeVar("T")
 
 
 def joined_in_order(ids: Column | None, joined: tuple[Column, T] | None) -> tuple[Column, T] | None:
-    """Return data to be joined by item, with the parts of its ids in the truth's order."""
+    """Return ids and the data joined on them, with the parts of the ids in the truth's order."""
     return joined if ids is None or joined is None else (in_order_of(ids, joined[0]), joined[1])
 
 
 def in_order_of(ids: Column, column: Column, *, strict: bool = True) -> Column:
-    """Return a column with its parts in the order of the parts of `ids`.
+    """Return a column with its parts in the same order as those of `ids`.
 
-    Parts are matched by name if both have the same names, else by position, as are columns listed for each side. If
-    `strict`, different names raise AlignmentError, unless both are listed columns.
+    Parts are matched by name if both sides use the same names, otherwise by position. Columns that were listed for each
+    side are matched by position. If `strict`, different names raise AlignmentError, except for listed columns.
 
     Examples
     --------
@@ -360,7 +360,7 @@ def in_order_of(ids: Column, column: Column, *, strict: bool = True) -> Column:
 
 
 def _differ(names: tuple[str, ...], own: tuple[str, ...]) -> bool:
-    """Return whether names contradict matching parts by position: two differ, or one is elsewhere."""
+    """Return whether the names forbid matching parts by position: two differ, or a name is at another position."""
     placed = enumerate(zip(names, own, strict=True))
     other = any(
         first != second and unnamed("item", k) not in (first, second) for k, (first, second) in placed

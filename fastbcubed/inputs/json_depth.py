@@ -1,4 +1,4 @@
-"""How deep JSON is nested, found in its bytes before a parser sees them."""
+"""Nesting depth of JSON, determined from its bytes before a parser sees them."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from numpy.typing import NDArray
 
 from fastbcubed.errors import FileFormatError
 
-#: Arrays and objects within each other that are read, as many as Arrow's own files may have; more exhaust its stack.
+#: Maximum nesting depth that is read, the same as in Arrow's own files; much more exhausts the stack of its parser.
 DEEPEST = 64
-#: Bytes examined at once.
+#: Bytes examined at a time.
 BLOCK = 1 << 20
 
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
 _NO_MARKS = bytes(set(range(256)) - set(b'"[]{}\r\n'))
 _STEPS = np.zeros(256, np.int8)
 _STEPS[[*b"[{"]], _STEPS[[*b"]}"]] = 1, -1
-#: Pairs that are left out first, and how often: plain objects and arrays, and what has only these.
+#: Pairs of brackets removed first, and how often: those that enclose plain values, and then those that enclose these.
 _PAIRS, _ROUNDS = (b"{}", b"[]"), 2
 
 
 class Nesting:
-    r"""The depth of JSON lines that come in blocks; the first that is too deep raises FileFormatError.
+    r"""Checks the nesting depth of JSON lines, block by block; too deep a line raises FileFormatError.
 
-    Arrow parses blocks of lines one beside the other, so a line end ends a text, as no JSON text has one, and a
-    bracket too many cannot make up for those that follow.
+    Arrow parses blocks of lines in parallel, so each is checked by itself: a line end closes any open string, as JSON
+    strings contain none, and surplus closing brackets do not offset later opening ones.
 
     Examples
     --------
@@ -41,10 +41,10 @@ class Nesting:
         self._depth, self._line, self._in_text, self._held = 0, 1, False, b""
 
     def add(self, block: bytes) -> None:
-        """Examine the next block."""
-        # Idea: all but quotes, brackets and line ends is deleted, at the speed of copying; after that two quotes side
-        # by side leave everything else on the side of a text that it was on, so they go, too. Of plain lines hardly
-        # anything is left for NumPy, which takes a third of the time of parsing if it gets all brackets.
+        """Check the next block of bytes."""
+        # Idea: delete all bytes except quotes, brackets and line ends, at the speed of copying, and then adjacent
+        # quotes, which do not change what is inside a string. Plain lines leave next to nothing for NumPy, which would
+        # take a third of the parsing time for all brackets.
         block = self._held + block
         self._held = b""
         if b"\\" in block:
@@ -72,7 +72,7 @@ class Nesting:
         self._line += marks.count(b"\n")
 
     def _walk(self, marks: NDArray[np.uint8]) -> tuple[NDArray[np.int32], bool]:
-        """Return the depth after each mark, never below 0, and whether the last is in a text."""
+        """Return the depth after each mark, at least 0, and whether the last mark is inside a string."""
         quotes = np.cumsum(marks == _QUOTE, dtype=np.int32)
         ends = (marks == _NEWLINE) | (marks == _RETURN)
         in_text = (quotes - np.maximum.accumulate(np.where(ends, quotes, 0))) & 1

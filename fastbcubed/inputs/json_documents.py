@@ -1,4 +1,4 @@
-"""JSON that is one document: records, an object from item to label, columns, or lists of the items of each cluster."""
+"""JSON files with a single document: records, an object from item to label, columns, or a list of items per cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastbcubed.errors import FileFormatError, first_few
 from fastbcubed.inputs.file_formats import JsonFile, TextFile, reading
 from fastbcubed.inputs.locations import LOCAL, Place
 
-#: What to do with JSON of another form.
+#: Advice for JSON of any other form.
 ADVICE = (
     'Write records, [{"item": "a", "cluster": 1}, ...], or an object from item to label, {"a": 1}; or use json.load, '
     "and pass Clustering.from_clusters(...), Clustering.from_dict(...) or Clustering.from_links(...)."
@@ -20,11 +20,12 @@ ADVICE = (
 
 
 def open_json(path: str, place: Place = LOCAL) -> TextFile:
-    """Open a JSON file: a document, or JSON lines, which are told by their first line."""
+    """Open a JSON file as a single document or, if the second line begins another object, as JSON lines."""
     with reading(path, "JSON"), place.open_text(path) as text:
         begin = text.read(1 << 16).removeprefix(b"\xef\xbb\xbf").lstrip()
     first, _, rest = begin.partition(b"\n")
-    one = first.count(b"{") == 1 and b"[" not in first and b'"cluster"' in first  # a record of a pipe
+    # a single record from a pipe
+    one = first.count(b"{") == 1 and b"[" not in first and b'"cluster"' in first
     alone = place.unnamed and not rest.strip() and one
     if first[:1] == b"{" and (rest.lstrip()[:1] == b"{" or alone):
         return JsonFile(path, place)
@@ -32,7 +33,7 @@ def open_json(path: str, place: Place = LOCAL) -> TextFile:
 
 
 class JsonDocument(TextFile):
-    """One file with one JSON document; the names of an object, which are text always, have no type."""
+    """One file with one JSON document; keys of an object, which are always text, are read as untyped."""
 
     form = "JSON"
 
@@ -54,7 +55,7 @@ class JsonDocument(TextFile):
 
 
 def _columns(document: Any, path: str) -> dict[str, list[Any]]:
-    """Return the columns of a document; one that can be read in several ways, or in none, raises FileFormatError."""
+    """Return the columns of a document; raise FileFormatError if no reading fits, or more than one."""
     named = isinstance(document, dict)
     values: list[Any] = list(document.values()) if named else document if isinstance(document, list) else []
     kinds = {next((kind for kind in (dict, list) if isinstance(value, kind)), None) for value in values}
@@ -64,7 +65,8 @@ def _columns(document: Any, path: str) -> dict[str, list[Any]]:
             for name in dict.fromkeys(key for row in values for key in row)
         }
     if kinds == {dict} and len(values) > 1 and all(rows.keys() == values[0].keys() for rows in values):
-        return {name: list(rows.values()) for name, rows in document.items()}  # as pandas writes a frame
+        # as written by pandas.DataFrame.to_json
+        return {name: list(rows.values()) for name, rows in document.items()}
     if kinds == {list} and not named:
         return _of_clusters(values, path)
     if kinds == {list} and "cluster" in document and len(set(map(len, values))) == 1:
@@ -80,7 +82,7 @@ def _columns(document: Any, path: str) -> dict[str, list[Any]]:
 
 
 def _of_clusters(document: list[list[Any]], path: str) -> dict[str, list[Any]]:
-    """Return the items of each list and its number; lists of two that share values may be pairs or rows, and raise."""
+    """Return the items in each list and the number of the list; raise for lists of equal length that share values."""
     items = [item for own in document for item in own]
     if any(isinstance(item, dict | list) for item in items):
         raise FileFormatError(f"{path} is JSON, lists of lists of lists or objects. {ADVICE}")

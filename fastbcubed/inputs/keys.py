@@ -1,4 +1,4 @@
-"""Columns → int64 keys, equal exactly where the values are equal."""
+"""Conversion of columns to int64 keys that are equal exactly where the values are equal."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ Writer = Callable[[int, int, np.ndarray, np.ndarray], None]
 
 #: Pairs copied at a time by the collision check (256 MiB).
 SCRATCH = 1 << 24
-#: A partition with more rows than this holds a frequent value and is checked without a copy.
+#: A partition with more rows than this holds a frequent value; it is checked without copying it.
 HEAVY = 1 << 20
-#: Rows of an average partition, so that its pairs and slots stay in cache.
+#: Average rows per partition, so that its pairs and hash slots stay in the CPU cache.
 PARTITION = 1 << 14
-#: Repeated pairs are dropped only from this many pairs on, if a sample has at least this share of repeats.
+#: Repeated pairs are dropped only if there are this many pairs, and a sample has at least this share of repeats.
 FEWEST_TO_SAMPLE = 1 << 17
 MANY_REPEATS = 1 / 3
-#: Size of the cache of seen pairs, which stays in the CPU cache; and of a chunk of memory for pairs kept.
+#: Number of slots for seen pairs, which fit into the CPU cache; and number of kept pairs per chunk of memory.
 SEEN = 1 << 15
 PAIRS_AT_ONCE = 1 << 19
 
@@ -58,7 +58,7 @@ def _bytes_of(buffer: pa.Buffer | None) -> np.ndarray:
 
 
 def offsets_and_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the offsets of an array of strings or bytes, with the end of the last, and the data buffer."""
+    """Return the offsets of an array of strings or bytes, including the end of the last, and its data buffer."""
     large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, offsets_buffer, data_buffer = array.buffers()
     kind = np.dtype(np.int64 if large else np.int32)
@@ -67,14 +67,14 @@ def offsets_and_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def laid_out(array: pa.Array) -> pa.Array:
-    """Return strings or bytes contiguously: views are copied, as bytes that are not validated."""
+    """Return strings or bytes stored contiguously: views are copied as unvalidated bytes."""
     return array.cast(pa.large_binary()) if is_view(array.type) else array
 
 
 def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
-    """Write the fingerprints of an Arrow array that is no dictionary. Shapes: (n,), (6,), (n,), (n,).
+    """Write the two-word fingerprints of an Arrow array without dictionary. Shapes: (n,), (6,), (n,), (n,).
 
-    Text that is not UTF-8, which files and other libraries may contain, raises pyarrow.ArrowInvalid.
+    Raise pyarrow.ArrowInvalid for text that is not UTF-8, which files and other libraries may contain.
     """
     kind = array.type
     if len(array) == 0:
@@ -96,9 +96,9 @@ def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np
 
 
 def part_writer(data: pa.ChunkedArray, words: np.ndarray, tables: list[Pairs] | None = None) -> Writer:
-    """Return a function that writes the fingerprints of rows start to stop of a column.
+    """Return a function that writes the fingerprints of the rows from start to stop of a column.
 
-    Dictionary values are hashed here, once, unless `tables` has their fingerprints, and looked up by code later.
+    Dictionary values are hashed here, once, unless `tables` has their fingerprints; rows then look them up by code.
     """
     starts = list(accumulate((len(chunk) for chunk in data.chunks), initial=0))
     if tables is None and pa.types.is_dictionary(data.type):
@@ -122,10 +122,10 @@ def part_writer(data: pa.ChunkedArray, words: np.ndarray, tables: list[Pairs] | 
 
 
 def _with_compact_dictionaries(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column with dictionaries no longer than its rows; those of a block of a long column are longer."""
+    """Return a column whose dictionaries are no longer than its rows; a block of a long column may have longer ones."""
     if not pa.types.is_dictionary(data.type) or all(len(c.dictionary) <= len(c) for c in data.chunks):
         return data
-    if is_view(data.type.value_type):  # Arrow cannot take rows of some of them
+    if is_view(data.type.value_type):  # Arrow cannot take rows of some dictionaries of views
         return data
     return pa.chunked_array([_compact(chunk) for chunk in data.chunks], data.type)
 
@@ -142,7 +142,7 @@ def _compact(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def dictionary_tables(data: pa.ChunkedArray, words: np.ndarray) -> list[Pairs]:
-    """Return the fingerprints of the dictionary of each chunk; equal objects are hashed once."""
+    """Return the fingerprints of the dictionary of each chunk; a dictionary shared by chunks is hashed once."""
     known: dict[tuple[int, ...], Pairs] = {}
     tables = []
     for chunk in data.chunks:
@@ -157,7 +157,7 @@ def dictionary_tables(data: pa.ChunkedArray, words: np.ndarray) -> list[Pairs]:
 
 
 def composite_writer(parts: Sequence[pa.ChunkedArray], words: np.ndarray) -> Writer:
-    """Return a writer for tuples, one part per column, whose fingerprints are folded in turn."""
+    """Return a writer for composite ids, one part per column, that combines the parts' fingerprints in order."""
     writers = [part_writer(part, words) for part in parts]
 
     def write(start: int, stop: int, first: np.ndarray, second: np.ndarray) -> None:
@@ -171,15 +171,16 @@ def composite_writer(parts: Sequence[pa.ChunkedArray], words: np.ndarray) -> Wri
 
 
 def writer_of(parts: Sequence[pa.ChunkedArray], words: np.ndarray) -> Writer:
-    """Return a function that writes the fingerprints of rows start to stop of a column of one or more parts."""
+    """Return a function that writes the fingerprints of rows start to stop of a column of any number of parts."""
     parts = [_with_compact_dictionaries(part) for part in parts]
     return part_writer(parts[0], words) if len(parts) == 1 else composite_writer(parts, words)
 
 
 def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tuple[np.ndarray, list[Pairs]]:
-    """Return the keys of a column of one or more parts, and the word pairs to check.
+    """Return the keys of a column of any number of parts, and the fingerprints to check for collisions.
 
-    For a dictionary these are the few pairs of its values; else one pair per row.
+    A fingerprint is a pair of words, of which the first is the key. A dictionary has one pair per value, other columns
+    one per row.
     """
     parts = [_with_compact_dictionaries(part) for part in parts]
     if len(parts) == 1 and pa.types.is_dictionary(parts[0].type):
@@ -199,7 +200,7 @@ def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tupl
 
 
 def write_both(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the keys of a column of one or more parts, and the second word of every row."""
+    """Return the keys of a column of any number of parts, and the second word of each row's fingerprint."""
     n = len(parts[0])
     first, second = buffers.empty(n, np.uint64), buffers.empty(n, np.uint64)
     starts, stops = zip(*blocks(n), strict=True)
@@ -213,15 +214,15 @@ def write_both(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tuple
 
 
 def find_collision(pairs: Sequence[Pairs], pool: Pool) -> bool:
-    """Return whether two pairs share the first word but not the second; most repeats are skipped."""
+    """Return whether two pairs agree in the first word but not in the second; most repeats are skipped."""
     return find_conflict([kept for pair in pairs for kept in _without_repeats(*pair, pool)], pool)
 
 
 def find_conflict(pairs: Sequence[Pairs], pool: Pool) -> bool:
-    """Return whether two pairs share the first word but not the second.
+    """Return whether two pairs agree in the first word but not in the second.
 
-    Pairs are partitioned by the leading bits of the first word, a few hundred partitions of cache
-    size at a time, so that the scratch memory stays below 256 MiB; cost is linear in the rows.
+    Pairs are partitioned by the leading bits of the first word. A few hundred cache-sized partitions are checked at a
+    time, which keeps the scratch memory below 256 MiB; cost is linear in the rows.
     """
     n = sum(len(first) for first, _ in pairs)
     if n == 0:
@@ -270,7 +271,7 @@ def find_conflict(pairs: Sequence[Pairs], pool: Pool) -> bool:
 
 
 def _without_repeats(first: np.ndarray, second: np.ndarray, pool: Pool) -> list[Pairs]:
-    """Return pairs without most repeats, if a sample has many; every distinct pair remains."""
+    """Return the pairs without most repeats if a sample has many; each distinct pair is kept."""
     if len(first) < FEWEST_TO_SAMPLE:
         return [(first, second)]
     sample = np.sort(first[sampled_rows(len(first))])
@@ -288,18 +289,19 @@ def _without_repeats(first: np.ndarray, second: np.ndarray, pool: Pool) -> list[
 
 
 class Repeats:
-    """The pairs of one column that one thread has seen, without most repeats.
+    """The pairs of one column that one thread has seen, with most repeats dropped.
 
-    The selection depends on the thread; together the threads have every distinct pair.
+    Which repeats are dropped depends on the thread; together, the threads keep each distinct pair.
     """
 
     def __init__(self) -> None:
-        self._seen = np.zeros(SEEN, np.uint64)  # a pair whose second word is 0 is dropped
+        # a pair whose second word is 0 looks already seen and is dropped
+        self._seen = np.zeros(SEEN, np.uint64)
         self._rooms: list[np.ndarray] = []
         self._ends: list[int] = []
 
     def add(self, first: np.ndarray, second: np.ndarray) -> None:
-        """Add the pairs of a block."""
+        """Add the pairs of a block, unless already seen."""
         if not self._rooms or self._ends[-1] + first.size > self._rooms[-1].shape[1]:
             self._rooms.append(buffers.empty((2, max(PAIRS_AT_ONCE, first.size)), np.uint64))
             self._ends.append(0)
@@ -308,7 +310,7 @@ class Repeats:
 
     @property
     def kept(self) -> list[Pairs]:
-        """The pairs not dropped."""
+        """The pairs that were kept."""
         return [(room[0, :end], room[1, :end]) for room, end in zip(self._rooms, self._ends, strict=True)]
 
 
@@ -324,10 +326,10 @@ FEW_VALUES = 1 << 16
 
 
 def number_codes(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> np.ndarray | None:
-    """Return a number per row, equal for equal values only; None if this is no dictionary of few values.
+    """Return a number per row, equal for equal values only; None unless this is a dictionary of few values.
 
-    Numbers are int64, or int32 if `narrow`. Null rows get an arbitrary number. Invalid values and codes raise
-    pyarrow.ArrowInvalid.
+    Numbers are int64, or int32 if `narrow`. Null rows get an arbitrary number. Raise pyarrow.ArrowInvalid for invalid
+    values and codes.
     """
     if not pa.types.is_dictionary(data.type) or not len(data):
         return None
@@ -348,7 +350,7 @@ def number_codes(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> 
 
 
 def _number_dictionaries(dictionaries: list[pa.Array]) -> list[np.ndarray] | None:
-    """Return the number of each value of some dictionaries; None if they have too many values."""
+    """Return a number for each value of some dictionaries; None if these have too many values."""
     stored = [storage_of(pa.chunked_array([values])).chunk(0) for values in dictionaries]
     known = {_identity(values): values for values in stored}
     if sum(map(len, known.values())) > FEW_VALUES:
@@ -387,22 +389,22 @@ TEXTS = (
 )  # fmt: skip
 #: Columns with fewer rows are hashed without sampling.
 FEWEST_ROWS = 1 << 17
-#: Known texts are those seen at least this often in the sample; and their maximum number.
+#: A text is known if it occurs this often in the sample; and the maximum number of known texts.
 OFTEN = 2
 MOST_TEXTS = MOST_VALUES
-#: One in this many sampled rows is examined first, and suffices if its texts occur this often on average.
+#: One in this many sampled rows is examined first; these suffice if their texts occur this often on average.
 SMALL = 4
 VERY_OFTEN = 32
-#: Minimum share of known texts in the sample, and of repeats if no text is known.
+#: Minimum share of known texts in the sample, or of repeats if no text is known.
 LEAST_SHARE = 0.8
-#: Unknown texts are rare if they are in fewer than one in this many rows.
+#: Unknown texts are rare if they occur in fewer than one in this many rows.
 RARE = 256
-#: Bytes readable before the end of each text that is looked up.
+#: Number of bytes before the end of a text that looking it up may read.
 TAIL = 32
 
 
 class Missed(NamedTuple):
-    """Rows with unknown texts, and the fingerprints of these. Shapes: (n_missed,) each."""
+    """The rows with unknown texts, and both words of their fingerprints. Shapes: (n_missed,) each."""
 
     rows: np.ndarray
     first: np.ndarray
@@ -410,7 +412,7 @@ class Missed(NamedTuple):
 
 
 class Others(NamedTuple):
-    """Rows with unknown texts, counted from `start`, and their hashes if the numbers have no room for them."""
+    """The rows with unknown texts, counted from `start`, and their hashes if the numbers are too narrow for them."""
 
     start: int
     rows: np.ndarray
@@ -418,7 +420,7 @@ class Others(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A sample of a column's rows."""
+    """A sample of a column's rows: their number and their distinct texts."""
 
     size: int
     texts: pa.Array  #: distinct
@@ -426,7 +428,7 @@ class Sample(NamedTuple):
 
     @classmethod
     def of(cls, data: pa.ChunkedArray) -> Sample:
-        """Return a sample spread over a column, a small one if it has few texts."""
+        """Return a sample of rows from the whole column, a small one if it has few distinct texts."""
         rows = sampled_rows(len(data))
         small = cls.of_rows(data, rows[: rows.size // SMALL])
         few = 0 < small.seen.size * VERY_OFTEN <= small.size
@@ -442,35 +444,36 @@ class Sample(NamedTuple):
 
     @property
     def frequent(self) -> np.ndarray:
-        """The frequent texts, most frequent first, no more than the table holds."""
+        """The positions of the frequent texts, most frequent first, at most as many as the table holds."""
         chosen = np.argsort(-self.seen, kind="stable")[:MOST_TEXTS]
         return np.asarray(chosen[self.seen[chosen] >= OFTEN])
 
     @property
     def n_others(self) -> int:
-        """The number of its rows with none of these texts."""
+        """The number of sampled rows whose text is not among the frequent ones."""
         return int(self.size - self.seen[self.frequent].sum())
 
     @property
     def repeats(self) -> bool:
-        """Whether many of its rows share their text with another row."""
+        """Whether many sampled rows share their text with another one."""
         return int((self.seen - 1).sum()) > MANY_REPEATS * self.size
 
 
 class KnownTexts(NamedTuple):
-    """A hash table of texts, for the kernels."""
+    """A hash table of texts, as the kernels read it."""
 
-    slots: np.ndarray  #: eight words each; free slots hold a text that is never looked up there
+    slots: np.ndarray  #: eight words per slot; free slots hold a text that hashes to another slot
     pilots: np.ndarray
-    seeds: np.ndarray  #: of the hash function, shape (2,)
-    masks: np.ndarray  #: of the last 32 bytes of a text, by its size up to 32; four words each
-    one_size: np.uint64  #: the common size of all texts, if their last eight bytes distinguish them; else 0
-    own: np.ndarray  #: the texts, contiguous, after some padding
-    starts: np.ndarray  #: where they begin there
+    seeds: np.ndarray  #: seeds of the hash function, shape (2,)
+    masks: np.ndarray  #: masks of a text's own bytes among the last 32, by its size up to 32; four words each
+    #: the common size of all texts if their last eight bytes distinguish them, otherwise 0
+    one_size: np.uint64
+    own: np.ndarray  #: the texts, contiguous, after padding
+    starts: np.ndarray  #: the start of each text in `own`
 
     @classmethod
     def of(cls, sample: Sample) -> KnownTexts | None:
-        """Return the frequent texts of a column's sample; None if they do not cover most of it."""
+        """Return a table of the frequent texts of a column's sample; None if they do not cover most of it."""
         chosen = sample.frequent
         if not chosen.size or sample.seen[chosen].sum() < LEAST_SHARE * sample.size:
             return None
@@ -495,7 +498,7 @@ class KnownTexts(NamedTuple):
 
 
 def with_room_before(offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return contiguous texts, preceded by as many bytes as are read before the end of a text."""
+    """Return contiguous texts, preceded by as many bytes as a look-up may read before the end of a text."""
     roomy = np.concatenate([np.zeros(TAIL, np.uint8), data[offsets[0] : offsets[-1]]])
     return read_only(offsets - offsets[0] + offsets.dtype.type(TAIL)), read_only(roomy)
 
@@ -503,8 +506,8 @@ def with_room_before(offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray,
 def number_texts(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> np.ndarray | None:
     """Return a number per row, equal for equal texts only; None if texts do not repeat, or values are not text.
 
-    Numbers are int64, or int32 if `narrow` and nearly all texts are known. Null rows get an arbitrary
-    number. Text that is not UTF-8 raises pyarrow.ArrowInvalid.
+    Numbers are int64, or int32 if `narrow` and nearly all texts are known. Null rows get an arbitrary number. Raise
+    pyarrow.ArrowInvalid for text that is not UTF-8.
     """
     if len(data) < FEWEST_ROWS or not any(is_kind(data.type) for is_kind in TEXTS):
         return None
@@ -537,7 +540,7 @@ def number_texts(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> 
 
 
 def _hash(chunk: pa.Array, numbers: np.ndarray, room: np.ndarray, seen: Repeats) -> None:
-    """Write hashes of texts, and add them to those seen."""
+    """Write the hashes of texts to `numbers`, and add their fingerprints to `seen`."""
     first, second = numbers.view(np.uint64), room[: len(chunk)]
     hash_array(chunk, kernels.hashing.seed_words(0), first, second)
     seen.add(first, second)
@@ -546,7 +549,7 @@ def _hash(chunk: pa.Array, numbers: np.ndarray, room: np.ndarray, seen: Repeats)
 def _number(
     chunk: pa.Array, known: KnownTexts, numbers: np.ndarray, room: Missed, seen: Repeats, start: int
 ) -> list[Others]:
-    """Write the numbers of texts in rows from `start` on; add hashes of unknown ones to those seen."""
+    """Write the numbers of known texts, and return the rows of unknown ones, whose fingerprints are added to `seen`."""
     words, others, done = kernels.hashing.seed_words(0), list[Others](), 0
     for offsets, texts in _pieces(*offsets_and_bytes(laid_out(chunk))):
         own = numbers[done : done + offsets.size - 1]
@@ -562,17 +565,17 @@ def _number(
 
 
 def _pieces(offsets: np.ndarray, data: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return texts in pieces that can be looked up; those at the beginning of their buffer are copied."""
-    tail = offsets.dtype.type(TAIL)  # another type would make the search copy the array
+    """Return texts in pieces that can be looked up; those near the start of their buffer are copied."""
+    tail = offsets.dtype.type(TAIL)  # with another type, searchsorted would copy the array
     head = int(np.searchsorted(offsets[1:], tail))
     first = [with_room_before(offsets[: head + 1], data)] if head else []
     return [*first, (offsets[head:], data)] if head < offsets.size - 1 else first
 
 
 def number_few(columns: Sequence[Column]) -> list[np.ndarray] | None:
-    """Return a number per row of columns with few rows, equal across them for equal texts only; None for others.
+    """Return a number per row, equal across columns for equal texts only; None unless columns are short texts.
 
-    Null rows get an arbitrary number. Text that is not UTF-8 raises pyarrow.ArrowInvalid.
+    Null rows get an arbitrary number. Raise pyarrow.ArrowInvalid for text that is not UTF-8.
     """
     parts = [part for column in columns for part in column.plain]
     if sum(map(len, parts)) > FEW_VALUES or not all(
@@ -587,7 +590,7 @@ def number_few(columns: Sequence[Column]) -> list[np.ndarray] | None:
 
 
 def _with_others(numbers: np.ndarray, others: Sequence[Others], n_known: int) -> np.ndarray:
-    """Return numbers in which unknown texts get the next ones if their rows are rare, else their hashes."""
+    """Return numbers in which unknown texts get the next numbers if rare, else the hashes of the texts."""
     n_others, kept = sum(each.rows.size for each in others), numbers.dtype == np.int64
     rare = n_others <= numbers.size // RARE
     if not n_others or (kept and not rare):
@@ -612,18 +615,18 @@ def _room() -> Missed:
     return Missed(np.empty(ROWS_AT_ONCE, np.int32), *words)
 
 
-#: Masks of the text's own bytes among the last 32 before its end, by its size up to 32, as words.
+#: Masks of a text's own bytes among the last 32 before its end, by its size up to 32, as words.
 MASKS = (255 * np.tri(TAIL + 1, TAIL, -1, np.uint8)[:, ::-1]).ravel().view(np.uint64)
 
 
-#: Hash seeds tried; a second one is needed about once in 3,000 columns of 10**8 strings.
+#: Number of hash seeds tried; a second one is needed about once in 3,000 columns of 10**8 strings.
 HASH_SEEDS = 8
-#: The type of keys, and the narrow one, half as much to read, if all keys fit.
+#: The type of keys, and the narrow one, half as much to read, which is used if all keys fit.
 WIDE, NARROW = np.dtype(np.int64), np.dtype(np.int32)
 
 
 def key_pair(a: Column, b: Column, pool: Pool | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the keys of two columns of item ids, comparable with each other; a null id raises."""
+    """Return the keys of two columns of item ids, comparable with each other; raise NullError for null ids."""
     for column in (a, b):
         column.refuse_nulls()
     keys = comparable_keys([a, b], pool)
@@ -633,12 +636,12 @@ def key_pair(a: Column, b: Column, pool: Pool | None = None) -> tuple[np.ndarray
 def comparable_keys(
     columns: Sequence[Column], pool: Pool | None = None, *, narrow: bool = False
 ) -> list[np.ndarray]:
-    """Return the keys of columns, equal across them exactly where the values are equal.
+    """Return the keys of columns, equal within and between columns exactly where the values are equal.
 
-    Columns must be of one kind; empty and all-null ones match any kind, and integers read from a source without types
-    match text. Keys of one column without nulls may be `narrow`: int32, if all fit.
+    Columns must be of one kind; empty and all-null ones match any kind, and integers from a source without types match
+    text. Keys of a single column without nulls may be `narrow`: int32, if all fit.
 
-    Text that is not UTF-8, and codes outside the dictionary, raise IdTypeError.
+    Raise IdTypeError for text that is not UTF-8 and for codes outside a dictionary.
     """
     if len(columns) > 1:
         texts = text_parts(columns)
@@ -662,20 +665,20 @@ def comparable_keys(
     except pa.ArrowInvalid:
         require_valid_columns(columns)
         raise
-    raise IdTypeError(  # cannot happen by chance
+    raise IdTypeError(  # practically impossible by chance
         f"{columns[0].where}: values collide under all {HASH_SEEDS} hash functions. Use integer ids."
     )
 
 
 def require_valid_columns(columns: Iterable[Column]) -> None:
-    """Raise for invalid data in columns an error that names the column and the rows."""
+    """Raise an error that names the column and the rows if columns have invalid data."""
     for column in columns:
         for part in column.plain:
             require_valid(part, column.where)
 
 
 def are_plain(columns: Sequence[Column]) -> bool:
-    """Return whether integers serve as their own keys in all of these columns, judged by type."""
+    """Return whether integers can be their own keys in all of these columns, judging by type."""
     kinds = [plain_type(part.type) for column in columns for part in column.plain]
     unsigned = [pa.types.is_uint64(kind) for kind in kinds]
     return all(column.kind == "integer" for column in columns) and (all(unsigned) or not any(unsigned))
@@ -684,9 +687,9 @@ def are_plain(columns: Sequence[Column]) -> bool:
 def seeded_keys(
     column: Column, seed: int | None, pool: Pool
 ) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
-    """Return the keys of a block of a column, and the word pairs that prove them once all blocks' are checked.
+    """Return the keys of a block of a column, and the fingerprints to check once all blocks have been read.
 
-    The same seed makes keys of several blocks or columns comparable; it is None if integers are their own keys.
+    The same seed makes keys of several blocks or columns comparable. It is None if integers are their own keys.
     """
     try:
         if seed is None:
@@ -698,7 +701,7 @@ def seeded_keys(
 
 
 def proved_keys(column: Column, seed: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the keys of a block of a column, and the word that proves each row's key."""
+    """Return the keys of a block of a column, and the second word of each row's fingerprint, which verifies the key."""
     try:
         return write_both(column.plain, seed, pool)
     except pa.ArrowInvalid:
@@ -707,12 +710,12 @@ def proved_keys(column: Column, seed: int, pool: Pool) -> tuple[np.ndarray, np.n
 
 
 def text_parts(columns: Sequence[Column]) -> list[bool]:
-    """Return for each part of ids whether it is text in one of these columns."""
+    """Return, for each part of ids, whether it is text in any of these columns."""
     return ["string" in kinds for kinds in zip(*(each.kinds for each in columns if len(each)), strict=False)]
 
 
 def check_kinds(columns: Sequence[Column]) -> None:
-    """Raise IdTypeError if columns with values are of different kinds."""
+    """Raise IdTypeError if columns that have values are of different kinds."""
     known = [c for c in columns if len(c) and not all(part.null_count == len(part) for part in c.plain)]
     for column in known[1:]:
         if column.kinds != known[0].kinds:
@@ -726,7 +729,7 @@ def check_kinds(columns: Sequence[Column]) -> None:
 
 
 def _kind_advice(first: Column, second: Column) -> str:
-    """Return advice for ids of different kinds: cast them, or name as many columns on both sides."""
+    """Return advice for ids of different kinds: cast them, or name equally many columns on both sides."""
     if len(first.parts) == len(second.parts):
         return "cast one side to the type of the other"
     longer, other = sorted((first, second), key=lambda column: -len(column.names))
@@ -744,7 +747,7 @@ def _kind_advice(first: Column, second: Column) -> str:
 
 
 def _signs_clash(columns: Sequence[Column]) -> bool:
-    """Return whether reinterpreting uint64 as int64 would make two different integers equal."""
+    """Return whether two different integers would become equal if uint64 were reinterpreted as int64."""
     parts = [column.plain[0] for column in columns]
     unsigned = [part for part in parts if pa.types.is_uint64(plain_type(part.type))]
     if len(unsigned) in (0, len(parts)):
@@ -765,7 +768,7 @@ def _reaches(part: pa.ChunkedArray, unsigned: bool) -> bool:
 
 
 def widened(keys: np.ndarray, pool: Pool) -> np.ndarray:
-    """Return keys as int64; narrow ones are copied."""
+    """Return keys as int64, copying narrow ones."""
     if keys.dtype == WIDE:
         return keys
     wide = buffers.empty(keys.size, WIDE)
@@ -778,7 +781,7 @@ def widened(keys: np.ndarray, pool: Pool) -> np.ndarray:
 
 
 def _integer_keys(part: pa.ChunkedArray, pool: Pool, narrow: bool = False) -> np.ndarray:
-    """Return integers as keys, read-only."""
+    """Return integers as read-only keys."""
     coded = pa.types.is_dictionary(part.type)
     pieces = [_codes_and_values(chunk) if coded else (to_numpy(chunk), None) for chunk in part.chunks]
     dtype = NARROW if narrow and all(_is_narrow(*piece) for piece in pieces) else WIDE
@@ -805,7 +808,7 @@ def _codes_and_values(chunk: pa.DictionaryArray) -> tuple[np.ndarray, np.ndarray
 
 
 def _is_narrow(view: np.ndarray, table: np.ndarray | None) -> bool:
-    """Return whether keys fit into 32 bits, by type or by the values of the codes."""
+    """Return whether all keys fit into 32 bits, judging by type or by the values in the dictionary."""
     if table is None:
         return np.can_cast(view.dtype, NARROW)
     return bool((table.astype(NARROW) == table).all())

@@ -1,4 +1,4 @@
-"""Which columns of a table are items and clusters: named, by default, as a tool writes them, or the only one left."""
+"""Choice of a table's columns of items and clusters: named ones, defaults, a tool's names, or the only column left."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layout:
-    """A tool's names for the columns of its output, in lower case here, matched in any case."""
+    """The names that a tool gives to the columns of its output, here in lower case, matched in any case."""
 
     tool: str  #: name of the tool in messages
     clusters: tuple[str, ...]  #: possible names of its cluster column
-    items: tuple[str, ...]  #: possible names of the item column
-    spare_items: tuple[str, ...] = ()  #: possible names if the table has no tool's item column
-    source: str | None = None  #: a column that, if present, makes a composite id with the item
-    marks: tuple[str, ...] = ()  #: further columns that distinguish it from layouts with the same names
+    items: tuple[str, ...]  #: possible names of its item column, which make a composite id with `source`
+    spare_items: tuple[str, ...] = ()  #: possible names of the item column if none of `items` is present
+    source: str | None = None  #: name of a column that, if present, makes a composite id with the item
+    marks: tuple[str, ...] = ()  #: further columns, by which layouts with the same names can be told apart
     #: a column that is nonzero in rows that link two clusters rather than give a membership
     links: str | None = None
-    at: str = r"\0"  #: pattern of the names of its cluster columns at several thresholds
+    at: str = r"\0"  #: pattern of the names of its cluster columns, one per threshold
 
     def names_cluster(self, name: str) -> bool:
-        """Return whether it calls a column of clusters so."""
+        """Return whether this layout has a column of clusters with this name."""
         return name.lower() in self.clusters or re.fullmatch(self.at, name.lower()) is not None
 
 
-#: The layouts that are recognised; to add one, add a row.
+#: The layouts that are recognised; add a row to add one.
 LAYOUTS = (
     Layout("Splink", ("cluster_id",), ("unique_id",), source="source_dataset", at=r"cluster_(p|mw)_[-\d_]+"),
     Layout(
@@ -68,13 +68,13 @@ LAYOUTS = (
         marks=("data_source", "match_key", "match_level", "match_level_code"), links="related_entity_id",
     ),
 )  # fmt: skip
-#: Number of layouts per column name.
+#: Number of layouts that use each column name.
 _TOOLS = Counter(name for layout in LAYOUTS for name in {*layout.clusters, *layout.items})
 
-#: Words of file and column names that say which side it is.
+#: Words in names of files and columns that indicate the side.
 TRUTH_WORDS = {"truth", "true", "gold", "golden", "reference", "gt", "labels", "labelled", "labeled"}
 PREDICTION_WORDS = {"pred", "preds", "prediction", "predictions", "predicted", "output", "system", "response"}
-#: Words for clusters, and words that may come with them: names of these alone are asked for where `cluster` is there.
+#: Words that mean clusters, and words that may accompany them. A name made of these competes with a tool's column.
 CLUSTER_WORDS = TRUTH_WORDS | PREDICTION_WORDS | {
     "cluster", "clusters", "clusterid", "entity", "entities", "entityid", "label", "group", "component",
     "community",
@@ -86,7 +86,7 @@ WITH_CLUSTERS = {
 
 
 class Part(NamedTuple):
-    """The columns of the item or of the cluster, why these, and what else they could have been."""
+    """The columns of the item or of the cluster, why these were chosen, and which others were possible."""
 
     columns: tuple[str, ...]
     reason: str
@@ -94,20 +94,20 @@ class Part(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """How the columns of a table are read; the one place that decides is `choose_columns`."""
+    """How the columns of a table are read, as decided by `choose_columns`."""
 
     item: Part
     cluster: Part
-    tool: str | None = None  #: the tool that wrote the table, if a column identifies it
+    tool: str | None = None  #: the tool that wrote the table, if the column names identify it
 
     @property
     def is_obvious(self) -> bool:
-        """Whether both parts have default names, or clusters were named, and items have theirs or were named, too."""
+        """Whether no note is needed: item columns are named or default, and so are cluster columns if items are."""
         clusters = (DEFAULT,) if self.item.reason == DEFAULT else ()
         return self.item.reason in (NAMED, DEFAULT, ROW) and self.cluster.reason in (NAMED, *clusters)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON: columns, reason and others of each part, and the tool."""
+        """Return the reading as JSON: columns, reason and alternatives of each part, and the tool."""
         parts = {"item": self.item, "cluster": self.cluster}
         return {
             name: {"columns": list(part.columns), "reason": part.reason, "others": [*map(list, part.others)]}
@@ -121,7 +121,7 @@ class _Way(NamedTuple):
     item: Part
     cluster: Part
     layout: Layout | None = None
-    marked: bool = False  #: whether the table has one of the layout's marks
+    marked: bool = False  #: whether the table has one of the columns `marks` of the layout
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
@@ -137,7 +137,7 @@ class _Way(NamedTuple):
 
 
 def says_cluster(name: str) -> bool:
-    """Return whether a column's name has words for clusters alone, and is none that a tool writes.
+    """Return whether a column's name consists of words for clusters, and is no item name of a tool.
 
     Examples
     --------
@@ -152,12 +152,12 @@ def _words(name: str) -> list[str]:
     return re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
 
 
-#: Words of columns that say which table or system an item is from.
+#: Words in the names of columns that say which table or system an item comes from.
 SOURCE_WORDS = {"source", "sources", "src", "dataset", "system", "database", "origin", "provider", "registry"}
 
 
 def sources_hint(side: Clustering) -> str:
-    """Return what to do where ids of several sources may be equal, before advice; empty if no column names sources."""
+    """Return advice for equal ids of several sources, to precede other advice; empty if no column names a source."""
     if side.items is None or len(side.items.names) > 1 or side.attributes is None:
         return ""
     found = next((name for name in side.attribute_names if set(_words(name)) & SOURCE_WORDS), None)
@@ -169,12 +169,12 @@ def sources_hint(side: Clustering) -> str:
 def choose_columns(
     rows: Source, asked: Mapping[str, ColumnName], taken: str | None = None, typed: Typed | None = None
 ) -> Reading:
-    """Return what the columns of a table are: those of the item and of the cluster.
+    """Return which columns of a table are the item and the cluster.
 
-    `asked` has a column, or the columns of a composite id, of "item" and "cluster"; a default name that the table
-    lacks, or that was not named (`Unnamed`), leaves the choice open. `taken` is a further column with another use;
-    `typed` writes arguments for messages. The rules are those of `docs/how-to/tools.md`; what they leave open raises
-    ColumnError with what to type.
+    `asked` has the column, or the columns of a composite id, for "item" and for "cluster"; a default name that the
+    table lacks, or that the caller did not give (`Unnamed`), leaves the choice open. `taken` is a column with another
+    use; `typed` writes arguments for messages. The rules are those of `docs/how-to/tools.md`. If they do not decide,
+    raise ColumnError with the arguments that would.
     """
     typed = typed or Typed()
     named = {part: column_names(names, part) for part, names in asked.items()}
@@ -183,10 +183,12 @@ def choose_columns(
             require_columns(rows, part, names, typed)
         elif isinstance(asked[part], Unnamed) or part not in rows.names:
             named[part] = []
-    names = [name for name in dict.fromkeys(rows.names) if name != taken]  # reading one that repeats raises
+    # a repeated name raises when its column is read
+    names = [name for name in dict.fromkeys(rows.names) if name != taken]
     ways = _ways(names, named["item"], named["cluster"])
     for part, other in (("item", "cluster"), ("cluster", "item")):
-        if part in named[other] and not named[part] and part in names:  # that part's own column
+        # a column with a part's own name was named for the other part
+        if part in named[other] and not named[part] and part in names:
             raise _twice(rows, [part])
     if not ways:
         raise _missing(rows, named, names)
@@ -211,7 +213,7 @@ def choose_columns(
 
 
 def choose_weights(rows: Source, item: ColumnName) -> tuple[list[str], str]:
-    """Return the columns of the item and of its weight in a table of weights; a single column left may be either."""
+    """Return the columns of the item and of its weight in a table of weights; the only other column may be either."""
     ids = column_names(item, "item")
     missing = [name for name in (*ids, "weight") if name not in rows.names]
     left = [name for name in rows.names if name not in (*ids, "weight")]
@@ -225,7 +227,7 @@ def choose_weights(rows: Source, item: ColumnName) -> tuple[list[str], str]:
 
 
 def _ways(names: Sequence[str], items: Sequence[str], clusters: Sequence[str]) -> list[_Way]:
-    """Return the ways to read columns, a tool's own first; `items` and `clusters` are those named, if any."""
+    """Return the possible readings of a table, a tool's own first, given the named columns of either part, if any."""
     free = [name for name in names if name not in items]
     known: dict[str, list[str]] = {}
     for name in names:
@@ -247,7 +249,7 @@ def _ways(names: Sequence[str], items: Sequence[str], clusters: Sequence[str]) -
 
 
 def _others(names: Sequence[str], chosen: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the other columns that may be clusters, by their names."""
+    """Return the columns, other than those chosen, whose names suggest clusters."""
     return tuple(
         (name,)
         for name in names
@@ -262,7 +264,7 @@ def _is_of_tool(name: str) -> bool:
 def _only_cluster_left(
     names: Sequence[str], known: Mapping[str, list[str]], items: Sequence[str]
 ) -> list[_Way]:
-    """Return the way with the only column besides the item's as clusters, if there is one."""
+    """Return the reading in which the only column besides the item's holds the clusters, if there is one."""
     ids = [Part(tuple(items), NAMED)] if items else []
     if not items:
         ids = [Part((name,), DEFAULT if name == "item" else BY_TOOL) for name in known.get("item", ())]
@@ -273,10 +275,11 @@ def _only_cluster_left(
 def _with_items(
     cluster: Part, names: Sequence[str], known: Mapping[str, list[str]], items: Sequence[str]
 ) -> list[_Way]:
-    """Return the ways to read the items of a cluster column.
+    """Return the possible readings of a table with this cluster column.
 
-    `item` is it, unless a tool's own item column is beside that tool's clusters, too. Next come the tool's names, those
-    of other tools, and the only column left.
+    The items are those in column `item`, unless the tool that wrote the clusters has its own item column; then both are
+    possible. Otherwise they are in a column that this tool names, that another tool names, or that is the only one
+    left.
     """
     writes = [layout for layout in LAYOUTS if layout.names_cluster(cluster.columns[0])]
     if items:
@@ -297,9 +300,10 @@ def _with_items(
 
 
 def _of_layouts(cluster: Part, known: Mapping[str, list[str]], layouts: Sequence[Layout]) -> list[_Way]:
-    """Return the ways to read items under layouts, each once.
+    """Return the readings of a table's items under these layouts, each once.
 
-    If a layout has its marks, those without are ignored, as are items without the source that another way has.
+    If a layout's marks are present, layouts without are ignored, as are items without the source column that another
+    reading includes.
     """
     found = [way for layout in layouts for way in _of_layout(layout, known, cluster, layout.items)]
     found = found or [
@@ -315,7 +319,7 @@ def _of_layouts(cluster: Part, known: Mapping[str, list[str]], layouts: Sequence
 def _of_layout(
     layout: Layout, known: Mapping[str, list[str]], cluster: Part, ids: Sequence[str]
 ) -> Iterator[_Way]:
-    """Yield the ways to read items, given by lower-case names, under one layout."""
+    """Yield the readings of a table's items under one layout, given the lower-case names of item columns."""
     sources: list[str | None] = [None] if layout.source is None else [*known.get(layout.source, (None,))]
     marked = any(mark in known for mark in layout.marks)
     for source, name in product(sources, [name for each in ids for name in known.get(each, ())]):
@@ -329,7 +333,7 @@ def _twice(rows: Source, names: Sequence[str]) -> ColumnError:
 
 
 def _missing(rows: Source, named: Mapping[str, Sequence[str]], names: Sequence[str]) -> ColumnError:
-    """Return the error that no column can be taken for an item or a cluster."""
+    """Return the error for a table without a column that can be the item or the cluster."""
     clusters = [] if named["cluster"] else _others(names, named["item"])
     known = {name.lower(): [name] for name in names}
     there = {
@@ -349,7 +353,7 @@ def _missing(rows: Source, named: Mapping[str, Sequence[str]], names: Sequence[s
 
 
 def _alternatives(ways: Sequence[_Way], typed: Typed) -> list[str]:
-    """Return the arguments that select each of several ways: those in which it differs from another."""
+    """Return the arguments that select each of several readings, limited to parts in which these differ."""
     columns = [way.columns for way in ways]
     return [
         typed({part: names for part, names in own.items() if any(each[part] != names for each in columns)})
@@ -358,7 +362,7 @@ def _alternatives(ways: Sequence[_Way], typed: Typed) -> list[str]:
 
 
 def _refuse_links(rows: Source, column: str) -> None:
-    """Raise if rows link two clusters rather than an item and its cluster."""
+    """Raise if rows relate two clusters rather than an item and its cluster."""
     name = next((name for name in rows.names if name.lower() == column), None)
     if name is None:
         return
@@ -375,9 +379,9 @@ def _refuse_links(rows: Source, column: str) -> None:
 
 
 def refuse_retrieved(mapping: Mapping[Any, Any], name: str, *, overlapping: bool) -> None:
-    """Raise OptionError if a dict has lists or sets of its own keys, as a map from an image to its duplicates has.
+    """Raise OptionError if a dict maps keys to lists or sets of its own keys, as from an image to its duplicates.
 
-    Sets may as well be of clusters, each called by one of its items, which then is in the cluster of its name.
+    If `overlapping`, sets are accepted: they may hold clusters named after one of their items.
     """
     kinds = (list, tuple) if overlapping else (list, tuple, set, frozenset)
     for item, others in mapping.items():

@@ -1,4 +1,4 @@
-"""The clusters that links connect, at one threshold or at several, and what is to be said of them."""
+"""The clusters that links connect at one or several thresholds, and the warnings about them."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from fastbcubed.runtime.threads import blocks
 
 @dataclass(frozen=True)
 class Connected:
-    """A summary of how links were connected into a clustering."""
+    """Summary of how links were connected into clusters."""
 
     n_links: int
     n_connecting: int
-    columns: LinkColumns  #: those they were read from
-    threshold: float | None  #: the score that links must reach, if any
-    ascending: bool  #: whether scores are distances, at or below the threshold
+    columns: LinkColumns  #: the columns that the links were read from
+    threshold: float | None  #: the score that a link needs to connect its items, if any
+    ascending: bool  #: whether scores are distances, so that links at or below the threshold connect
     complete: (
-        bool  #: whether all items were given; if not, those without a link are absent and count as singletons
+        bool  #: whether all items were given; if not, items without a link are absent and count as singletons
     )
     name: str  #: name of the links in messages
-    span: Span | None  #: that of their scores, if they have any
+    span: Span | None  #: the range of the scores, if there are any
     n_clusters: int
-    n_singletons: int  #: clusters of one item
-    largest: int  #: items of the largest cluster
-    n_apart: int = 0  #: pairs judged not to match
-    n_unsure: int = 0  #: pairs without a verdict, or unsure
-    n_contradicted: int = 0  #: pairs judged not to match that links connect
-    contradicted: tuple[Any, ...] = ()  #: the first few of these
+    n_singletons: int  #: number of clusters of one item
+    largest: int  #: number of items in the largest cluster
+    n_apart: int = 0  #: number of pairs judged not to match
+    n_unsure: int = 0  #: number of pairs without a verdict, or judged unsure
+    n_contradicted: int = 0  #: number of pairs judged not to match that are nevertheless in one cluster
+    contradicted: tuple[Any, ...] = ()  #: the first few of these pairs
 
 
 def connected(
@@ -53,9 +53,9 @@ def connected(
     ascending: bool = False,
     by_position: bool = False,
 ) -> Connected:
-    """Return the summary of links that were connected, with the pairs judged not to match that they connect.
+    """Return the summary of connected links, including pairs judged not to match that ended up in one cluster.
 
-    If items are known `by_position`, codes are these positions.
+    If items are identified `by_position`, their codes are these positions.
     """
     sizes = np.bincount(labels) if labels.size else np.zeros(1, np.int64)
     made = Connected(
@@ -73,9 +73,9 @@ def connected(
     )
 
 
-#: Thresholds of scores up to 1 that are probably percentages.
+#: Range of thresholds that are probably percentages if scores are at most 1.
 PERCENT = Span(2.0, 100.0)
-#: Warnings of clusters that links connect, by code: when they are given.
+#: Warnings about clusters made from links: code and condition.
 CODES = {
     "all-links-joined": "Without a threshold, links with low scores join items, too.",
     "threshold-out-of-range": "The threshold is beyond all link scores.",
@@ -84,7 +84,7 @@ CODES = {
 
 
 def warnings_of(made: Connected) -> list[dict[str, Any]]:
-    """Return the warnings of links that were connected: code, level "warning", message and figures."""
+    """Return the warnings about connected links: code, level "warning", message and figures."""
     found = []
     for code, message, figures in (*_of_scores(made), *_of_verdicts(made)):
         found.append({"code": code, "level": "warning", "message": Message(message), **figures})
@@ -92,7 +92,7 @@ def warnings_of(made: Connected) -> list[dict[str, Any]]:
 
 
 def warn_of(made: Connected, *, stacklevel: int) -> None:
-    """Give the warnings of links that were connected."""
+    """Issue the warnings about connected links."""
     for each in warnings_of(made):
         warnings.warn(EvaluationWarning(each["message"], each["code"]), stacklevel=stacklevel + 1)
 
@@ -106,7 +106,7 @@ def _of_scores(made: Connected) -> Iterator[tuple[str, str, dict[str, Any]]]:
     figures: dict[str, Any] = {"least": span.least, "most": span.most, "threshold": threshold}
     if threshold is None:
         score = columns.score or columns.scores[0]
-        # Match weights are log odds, of which 0 says nothing; of other scores the weaker half is taken to be weak.
+        # Match weights are log odds, of which 0 is neutral; of other scores the lower half is considered weak.
         weak = 0.0 if "weight" in score.lower() or span.least < 0 else span.most / 2
         if span.least < weak:
             said = (
@@ -126,7 +126,7 @@ def _of_scores(made: Connected) -> Iterator[tuple[str, str, dict[str, Any]]]:
 def _out_of_range(
     span: Span, threshold: float, n_connecting: int, name: str, score: str | None, *, ascending: bool
 ) -> str:
-    """Return what to say of a threshold that no score reaches, or that is none of shares, as all scores are."""
+    """Return a warning about a threshold that no score reaches, or outside [0, 1] unlike all scores; else ""."""
     if math.isinf(threshold):
         return ""
     asked = as_typed(threshold)
@@ -146,7 +146,7 @@ def _out_of_range(
 def warn_if_out_of_range(
     links: Links, thresholds: Sequence[float], *, ascending: bool, stacklevel: int
 ) -> None:
-    """Warn of thresholds that no score reaches, or that are none of shares, as all scores are."""
+    """Warn of thresholds that no score reaches, or that lie outside [0, 1] although all scores are within."""
     if links.span is None:
         return
     for threshold in thresholds:
@@ -176,7 +176,7 @@ def _of_verdicts(made: Connected) -> Iterator[tuple[str, str, dict[str, Any]]]:
 def connect(
     links: Links, threshold: float | None = None, *, ascending: bool = False
 ) -> tuple[NDArray[Any], Connected]:
-    """Return each item's component under the links that reach a threshold, or all links, and a summary."""
+    """Return each item's component under the links that reach a threshold (all links if None), and a summary."""
     if threshold is None:
         n_connecting = len(links)
         labels = np.arange(len(links.items), dtype=links.left.dtype)
@@ -188,7 +188,7 @@ def connect(
 
 
 def connect_at(links: Links, thresholds: Sequence[float], *, ascending: bool = False) -> list[NDArray[Any]]:
-    """Return each item's component under the links that reach each threshold, in threshold order.
+    """Return each item's component under the links that reach each threshold, in the order of the thresholds.
 
     Components are numbered from 0 in the order of the items. They only grow as the threshold is relaxed, so each link
     is processed once, at the strictest threshold that it reaches.
@@ -210,14 +210,14 @@ def connect_at(links: Links, thresholds: Sequence[float], *, ascending: bool = F
 
 
 def wide_table(links: Links, thresholds: Sequence[float], *, ascending: bool = False) -> pa.Table:
-    """Return the items and their cluster at each threshold, in columns named as in Splink."""
+    """Return the items and their cluster at each threshold as a table, with columns named as in Splink."""
     labels = connect_at(links, thresholds, ascending=ascending)
     names = [*links.items.names, *(column_at(threshold, links.columns.score) for threshold in thresholds)]
     return pa.table([*links.items.parts, *map(from_numpy, labels)], names=names)
 
 
 def column_at(threshold: float, score: str | None) -> str:
-    """Return the name of the cluster column at a threshold.
+    """Return the name of the column of clusters at a threshold.
 
     Examples
     --------
@@ -231,7 +231,7 @@ def column_at(threshold: float, score: str | None) -> str:
 
 
 def as_thresholds(thresholds: Any) -> list[float]:
-    """Return one or more thresholds, or raise OptionError."""
+    """Return one or more thresholds as floats, or raise OptionError."""
     if isinstance(thresholds, float) or not math.isnan(as_float(thresholds)):
         return [as_threshold(thresholds)]
     if isinstance(thresholds, (str, bytes)) or not isinstance(thresholds, Iterable) or is_bare(thresholds):
@@ -245,7 +245,7 @@ def as_thresholds(thresholds: Any) -> list[float]:
 
 
 def as_threshold(threshold: Any) -> float:
-    """Return a threshold, or raise OptionError."""
+    """Return a threshold as a float, or raise OptionError."""
     found = number(threshold, "threshold", "a number, the minimum score of links", lambda _: True)
     beyond = math.isinf(found) and not isinstance(threshold, float | np.floating)
     if beyond or (is_whole(threshold) and int(threshold) != found):
@@ -257,5 +257,5 @@ def as_threshold(threshold: Any) -> float:
 
 
 def as_typed(number: Any) -> str:
-    """Return a threshold or a score with all its digits: 0.900000001, and 5 for 5.0."""
+    """Return a threshold or score as text with all its digits: 0.900000001, and 5 for 5.0."""
     return str(number).removesuffix(".0")

@@ -1,4 +1,4 @@
-"""The columns of links: two items and a score, as named or as tools write them."""
+"""The columns of links: two items and a score, given by name or recognised as written by tools."""
 
 from __future__ import annotations
 
@@ -21,49 +21,47 @@ from fastbcubed.inputs.typed_columns import Typed
 from fastbcubed.inputs.verdicts import NAMES as VERDICTS
 from fastbcubed.runtime.suggestions import similar
 
-#: The column of verdicts, or False if no column has any; None if it is not said.
+#: The column of verdicts, False for none, or None if the caller did not say.
 VerdictColumn = str | Literal[False] | None
-#: The names of the tables of the left and the right items, or False if these have one namespace; None if not said.
+#: The names of the tables of the left and the right items, False if ids mean the same in both, None if not said.
 Sources = tuple[str, str] | Sequence[str] | Literal[False] | None
 
-#: Case-insensitive suffixes and prefixes that distinguish the left and right item's names.
+#: Suffixes and prefixes, in any case, that mark the columns of the left and the right item.
 ENDINGS = (("_l", "_r"), ("left", "right"), ("1", "2"), ("_a", "_b"), ("_x", "_y"))
 BEGINNINGS = (("left", "right"), ("l_", "r_"), ("ltable_", "rtable_"))
-#: Pairs of entirely different names; the second is Zingg's.
+#: Pairs of column names without a common part; the second is Zingg's.
 WHOLE = (("source", "target"), ("z_zid", "z_z_zid"), ("src", "dst"))
-#: Stems of the names of ids; other columns may also come in pairs.
+#: Column names, without the mark for left or right, that are ids; other columns may also come in pairs.
 IDS = (
     "unique_id", "", "item", "item_id", "id", "record", "record_id", "rec_id", "recid", "uid", "key", "node",
     "z_zid",
 )  # fmt: skip
-#: Stems of the names of columns that make a composite id with the item's.
+#: Column names, without the mark for left or right, that make a composite id with the item's.
 SOURCES = ("source_dataset", "data_source")
-#: Names of scores; the first one present is used.
+#: Names of score columns; the first one present is used.
 SCORES = (
     "match_probability", "match_weight", "score", "z_score", "match_score", "probability", "similarity",
     "confidence", "weight",
 )  # fmt: skip
 
 
-#: How two tables are named.
+#: How to name the tables of links between two tables.
 TWO_TABLES = Either('sources=("a", "b")', "--link-sources a,b")
 
 
 @dataclass(frozen=True)
 class LinkRequest:
-    """What was asked of a table of links, before it is read; None where nothing was said."""
+    """What the caller said about the columns of links, before the table is read; None where nothing was said."""
 
     left: ColumnName | None = None  #: the columns of the two items; a list makes a composite id
     right: ColumnName | None = None
     score: str | None = None
-    scored: bool = (
-        False  #: whether scores are required, and looked for; otherwise they are read only if named
-    )
-    verdict: VerdictColumn = None  #: whether two items match: only matches are links
-    sources: Sources = None  #: the tables of the two items, which become composite ids (source, id)
+    scored: bool = False  #: whether a score column is required; if not, scores are read only if named
+    verdict: VerdictColumn = None  #: column that says whether two items match; only matches are links
+    sources: Sources = None  #: names of the tables of the two items, which become composite ids (source, id)
 
     def columns(self) -> dict[str, list[str]]:
-        """Return the columns that were named, by part; names that are none, or one item alone, raise OptionError."""
+        """Return the named columns by part; raise OptionError for values that are not names, or a single item."""
         if not (self.verdict is None or self.verdict is False or isinstance(self.verdict, str)):
             raise OptionError(
                 f"{arg('verdict')} must be the name of a column, or False if no column has verdicts, not "
@@ -87,26 +85,26 @@ class LinkRequest:
 
 
 class LinkColumns(NamedTuple):
-    """The columns of a link's two items, of one or more parts each, and of its score."""
+    """The columns of a link's items, each of one or more parts, of its score, and of its verdict."""
 
     left: list[str]
     right: list[str]
     score: str | None
     items: list[str]  #: names of the parts of an item
     tool: str | None = None  #: the tool that uses these names
-    scores: tuple[str, ...] = ()  #: all columns with names of scores, in order of precedence
-    verdict: str | None = None  #: whether two items match
+    scores: tuple[str, ...] = ()  #: all columns named like scores, in order of precedence
+    verdict: str | None = None  #: column that says whether two items match
     sources: tuple[str, str] | None = None  #: names of the tables of the left and the right items
-    doubtful: tuple[str, ...] = ()  #: columns that may hold verdicts, as their values show
-    reasons: Mapping[str, str] = {}  #: why each of these columns, by what it is; none of arrays
+    doubtful: tuple[str, ...] = ()  #: columns that may hold verdicts, to be decided by their values
+    reasons: Mapping[str, str] = {}  #: why each of these columns was chosen, by part; empty for arrays
 
     @property
     def recognised(self) -> bool:
-        """Whether the items were found by names other than left and right."""
+        """Whether the item columns were recognised, under names other than left and right."""
         return self.reasons.get("left") in (BY_TOOL, LEFT)
 
     def to_dict(self) -> dict[str, Any] | None:
-        """Return the reading as JSON: columns, reason and others of each part, and the tool; None of arrays."""
+        """Return the reading as JSON: columns, reason and alternatives of each part, and the tool; None for arrays."""
         if not self.reasons:
             return None
         parts: dict[str, Any] = {"left": self.left, "right": self.right}
@@ -120,7 +118,7 @@ class LinkColumns(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    """Two columns whose names differ only in their mark for left or right, and the rest of their names."""
+    """Two columns whose names differ only in the mark for left or right, and the common rest of their names."""
 
     stem: str
     left: str
@@ -128,10 +126,11 @@ class _Pair(NamedTuple):
 
 
 def choose_links(rows: Source, asked: LinkRequest) -> LinkColumns:
-    """Return the columns of a table of links; a score column is looked for if none is named.
+    """Choose the columns of a table of links.
 
-    Without names, items are the columns written by a known tool, or the only two with paired left and right names, or
-    the only two. Missing or ambiguous columns raise ColumnError; so does a missing score if links must be `scored`.
+    Unless named, items are the columns that a known tool writes, else the only two whose names differ in a mark for
+    left or right, else the only two columns. Raise ColumnError if columns are missing or ambiguous, or if there is no
+    score although links must be `scored`.
     """
     score, verdict, scored = asked.score, asked.verdict, asked.scored
     both, named = both_sources(asked.sources), asked.columns()
@@ -180,7 +179,7 @@ def choose_links(rows: Source, asked: LinkRequest) -> LinkColumns:
 
 
 def ask_sources(why: str) -> NoReturn:
-    """Raise ColumnError, as ids may be those of two tables that number their rows alike."""
+    """Raise ColumnError that asks whether ids come from two tables, which may both number their rows from 0."""
     raise ColumnError(
         f"{why}, which may use the same ids for different rows. Name the tables with {TWO_TABLES}, so that "
         "an id includes its table; if equal ids mean the same item, pass "
@@ -189,7 +188,7 @@ def ask_sources(why: str) -> NoReturn:
 
 
 def both_sources(sources: Sources) -> tuple[str, str] | None:
-    """Return the names of the tables of the left and the right items; None if they are not named."""
+    """Return the names of the tables of the left and the right items; None unless they are named."""
     if sources is None or sources is False:
         return None
     given = list(sources) if isinstance(sources, tuple | list) else []
@@ -202,7 +201,7 @@ def both_sources(sources: Sources) -> tuple[str, str] | None:
 
 
 def _with_sources(rows: Source, found: LinkColumns, sources: tuple[str, str]) -> LinkColumns:
-    """Return the columns of items whose ids begin with the name of their table."""
+    """Return the columns of links whose item ids are preceded by the names of their tables."""
     if own := [
         name for name in (*found.left, *found.right) if "source" in name.lower() and len(found.left) > 1
     ]:
@@ -214,10 +213,10 @@ def _with_sources(rows: Source, found: LinkColumns, sources: tuple[str, str]) ->
 
 
 def _doubtful(rows: Source, rest: list[str], scores: set[Any], *, judged: bool) -> tuple[str, ...]:
-    """Return the columns whose values are looked at, as they may be verdicts.
+    """Return the columns that may hold verdicts, to be decided by their values.
 
-    Columns that come in pairs describe the two items. Where a score decides which links join, only a name says that a
-    column has verdicts: a flag beside a score is nothing strange.
+    Columns that come in pairs describe the two items and do not count. If scores decide which links connect, only
+    columns named like verdicts count, as other columns of flags are common in tables with scores.
     """
     paired = {name for pair in _pairs(rows.names) for name in (pair.left, pair.right)}
     return tuple(
@@ -256,13 +255,13 @@ def _item_names(stems: Sequence[str]) -> list[str]:
 
 
 def _recognised(rows: Source, others: Sequence[str]) -> LinkColumns:
-    """Return the columns of items not named by the caller; others are those of score and verdict."""
+    """Return the item columns if the caller did not name them; `others` are the columns of score and verdict."""
     names = [name for name in rows.names if name not in others]
     pairs = list(_pairs(names))
     ids = [pair for pair in pairs if pair.stem.lower() in IDS] or pairs
     if len(ids) > 1 and "match_probability" in {
         name.lower() for name in names
-    }:  # Splink's may be among others
+    }:  # Splink's source columns may be among the pairs
         ids = [pair for pair in ids if pair.stem.lower() == "unique_id"] or ids
     if len(ids) > 1:
         ways = [Typed()({"left": [pair.left], "right": [pair.right]}) for pair in ids[:4]]
@@ -295,7 +294,7 @@ def _recognised(rows: Source, others: Sequence[str]) -> LinkColumns:
 
 
 def links_hint(names: Sequence[str]) -> str:
-    """Return the end of a message that columns look like those of links; empty if they do not."""
+    """Return the end of a message saying that columns look like links; empty if they do not."""
     ids = [pair for pair in _pairs(names) if pair.stem.lower() in IDS]
     if not ids:
         return ""
@@ -306,7 +305,7 @@ def links_hint(names: Sequence[str]) -> str:
 
 
 def _pairs(names: Sequence[str]) -> Iterator[_Pair]:
-    """Yield the pairs of columns whose names differ as those of a left and a right item, each once."""
+    """Yield the pairs of columns whose names differ only in the mark for left or right, each once."""
     known = {name.lower(): name for name in reversed(names)}
     found = set()
     for name in names:
@@ -318,7 +317,7 @@ def _pairs(names: Sequence[str]) -> Iterator[_Pair]:
 
 
 def _counterparts(name: str) -> Iterator[tuple[slice, str]]:
-    """Yield the possible stems of a left item's name, each with the corresponding right name."""
+    """Yield the parts of a left item's column name without its mark, each with the corresponding right name."""
     for left, right in ENDINGS:
         if name.endswith(left):
             yield slice(0, len(name) - len(left)), name.removesuffix(left) + right
@@ -338,7 +337,7 @@ def _tool_of(found: LinkColumns, score: str | None) -> str | None:
 
 
 def require_columns(rows: Source, part: str, names: list[str], typed: Typed) -> None:
-    """Raise if the table lacks a named column, with a suggestion."""
+    """Raise ColumnError if the table lacks a named column, suggesting a similar one."""
     absent = [name for name in names if name not in rows.names]
     if not absent:
         return

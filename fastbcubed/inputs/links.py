@@ -1,4 +1,4 @@
-"""Links: pairs of items, optionally scored, in any container, and the clusters they connect."""
+"""Links, i.e. pairs of items, optionally scored, in any container, read as numbered items."""
 
 from __future__ import annotations
 
@@ -89,16 +89,16 @@ HALF: np.dtype[Any] = np.dtype(np.float16)
 
 
 class Span(NamedTuple):
-    """The least and the most of some scores."""
+    """The smallest and the largest of some scores."""
 
     least: float
     most: float
 
 
 class Block(NamedTuple):
-    """Consecutive links: number of the first, both items, scores with NaN for null, and their original type.
+    """Consecutive links: number of the first, both items, scores with NaN for null, and the scores' original type.
 
-    `rounded` are the rows of scores that are not what was given, but rounded; `verdicts` as in `as_verdicts`.
+    `rounded` has the rows of scores that were rounded to float64; `verdicts` are numbers as in `as_verdicts`.
     """
 
     first_row: int
@@ -114,9 +114,10 @@ class Block(NamedTuple):
 def read_blocks(
     source: Source | Stream, columns: LinkColumns, where: str, size: int = BLOCK_ROWS
 ) -> Iterator[Block]:
-    """Yield the links of a table or stream, at most `size` at a time; columns of verdicts that are not named raise."""
-    doubtful = columns.doubtful if isinstance(source, Stream) else ()  # which can be read only once
-    # Scores that nobody asked for are read for their span, which says whether weak links are among those that join.
+    """Yield the links of a table or stream, at most `size` at a time; raise for verdicts in columns not named."""
+    # a stream can be read only once, so it is checked here
+    doubtful = columns.doubtful if isinstance(source, Stream) else ()
+    # Scores that were not asked for are read for their range, which shows whether weak links are among those connected.
     unused = (
         columns.scores[0] if columns.score is None and columns.scores and columns.verdict is None else None
     )
@@ -150,7 +151,7 @@ def read_blocks(
 
 
 def _ask_of_two_frames(links: Any, columns: LinkColumns, name: str) -> None:
-    """Raise if a MultiIndex of links has an id with itself, or two ids in both orders, as only two frames have them."""
+    """Raise if a MultiIndex pairs an id with itself, or two ids in both orders, as only happens with two frames."""
     index: Any = links if is_pandas(links, "MultiIndex") else None
     if is_pandas(links, "Series", "DataFrame"):
         index = links.index
@@ -168,7 +169,7 @@ def _ask_of_two_frames(links: Any, columns: LinkColumns, name: str) -> None:
 
 
 def of_source(column: Column, source: str) -> Column:
-    """Return ids that begin with the name of their table."""
+    """Return ids preceded by the name of their table."""
     parts = [pa.chunked_array([pa.repeat(source, len(column))]), *column.parts]
     found = Column(["source", *column.names], parts, column.where)
     found.untyped = column.untyped
@@ -176,21 +177,21 @@ def of_source(column: Column, source: str) -> Column:
 
 
 def cut_columns(left: Column, right: Column, verdicts: NDArray[np.int64] | None = None) -> Iterator[Block]:
-    """Yield the links between corresponding rows of two columns."""
+    """Yield the links between corresponding rows of two columns, block by block."""
     for start, stop in blocks(len(left), BLOCK_ROWS):
         own = None if verdicts is None else verdicts[start:stop]
         yield Block(start, left.stretch(start, stop), right.stretch(start, stop), verdicts=own)
 
 
 def refuse_judged(given: Any, rows: Source, columns: LinkColumns) -> None:
-    """Raise ColumnError if a column that is not named has verdicts, as its first rows show."""
+    """Raise ColumnError if the first rows of a column that was not named hold verdicts."""
     if not columns.doubtful:
         return
-    if is_pandas(given, "DataFrame"):  # other columns are not converted as wholes
+    if is_pandas(given, "DataFrame"):  # so that only the first rows of these columns are converted
         rows = as_rows(given.iloc[:LOOKED_AT], rows.where) or rows
     found = {}
     for name in columns.doubtful:
-        with suppress(FastBCubedError):  # ids of types that nothing reads, in a column that is not read
+        with suppress(FastBCubedError):  # a column of a type that cannot be read does not matter here
             stretch = next(iter(rows.scan(LOOKED_AT, [name])), None)
             if stretch is not None:
                 found[name] = next(iter(stretch.blocks())).columns([name])[0]
@@ -200,7 +201,7 @@ def refuse_judged(given: Any, rows: Source, columns: LinkColumns) -> None:
 def _blocks(
     source: Source | Stream, names: list[str], score: str | None, size: int
 ) -> Iterator[list[pa.ChunkedArray]]:
-    """Yield columns block by block, at least one block; sources without row groups are read at once."""
+    """Yield columns block by block, at least one block; tables that cannot be read in blocks are read whole."""
     if isinstance(source, Stream):
         none = no_rows(source.schema).select(names)
         for table in chain(in_blocks(source.batches(names), size), [none]):
@@ -221,7 +222,7 @@ def _blocks(
 
 
 def span_of(values: pa.ChunkedArray | NDArray[np.float64]) -> Span | None:
-    """Return the span of scores; None of none, or of what are no numbers."""
+    """Return the range of scores; None if there are none or they are not numbers."""
     if isinstance(values, pa.ChunkedArray):
         try:
             values = _without_nulls(float_column(values, "the scores", LinkError, text=True))
@@ -235,24 +236,24 @@ def _without_nulls(scores: pa.ChunkedArray) -> NDArray[np.float64]:
     return to_numpy(pc.fill_null(scores, np.nan) if scores.null_count else scores)
 
 
-#: What to do with scores in a column that are no numbers.
+#: Advice for a column of scores that are not numbers.
 SCORES_ADVICE = f"Name the column of scores with {arg('score', ...)}, or cast it."
 
 
 def _numbers(values: Any, where: str, advice: str, *, text: bool = False) -> pa.ChunkedArray:
-    """Return scores as float64, or raise LinkError, with advice."""
+    """Return scores as float64, or raise LinkError with this advice."""
     try:
         return float_column(values, where, LinkError, text=text)
     except LinkError as error:
         raise LinkError(f"{error} {advice}") from error
 
 
-#: Floats hold all integers up to this one; larger ones may be rounded.
+#: Floats represent all integers up to this one; larger ones may be rounded.
 EXACT = 2.0**53
 
 
 def _rounded_rows(values: pa.ChunkedArray | list[Any], scores: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the rows of integers that floats cannot hold, so that different ones may be equal as scores."""
+    """Return the rows of integers that were rounded to floats, so that different integers may be equal as scores."""
     rows = np.flatnonzero((np.abs(scores) >= EXACT) & np.isfinite(scores))
     if isinstance(values, pa.ChunkedArray):
         given = values.take(from_numpy(rows)).to_pylist()
@@ -265,7 +266,7 @@ def _rounded_rows(values: pa.ChunkedArray | list[Any], scores: NDArray[np.float6
 def _is_rounded(value: Any, score: float) -> bool:
     try:
         return int(value) != int(score)
-    except (TypeError, ValueError):  # the text of a float
+    except (TypeError, ValueError):  # text of a float
         return False
 
 
@@ -278,7 +279,7 @@ def _refuse_rounded(values: pa.ChunkedArray | list[Any], scores: pa.ChunkedArray
 DISTANCE = re.compile(r"distance|(^|_)dist($|_)", re.IGNORECASE)
 
 
-#: Faults of scores, and what to do.
+#: What may be wrong with scores, and advice on each.
 NO_NUMBER = "null or NaN"
 INEXACT = "beyond 2**53, where rounding to float makes different integers equal"
 ADVICE = {
@@ -294,15 +295,16 @@ def _of_scores(wrong: str, n: int, n_rows: int, name: str, rows: list[int]) -> L
 
 
 class Faults:
-    """Faults of links, block by block: null ids, and scores that are not numbers or rounded."""
+    """Invalid links, collected block by block: null ids, and scores that are missing or were rounded."""
 
     def __init__(self, name: str) -> None:
         self._name, self._n_rows = name, 0
         self._nulls: list[Nulls] = []
-        self._scores: dict[str, tuple[int, list[int]]] = {}  #: by fault: how many, and the first rows
+        #: number of affected rows, and the first few, by what is wrong
+        self._scores: dict[str, tuple[int, list[int]]] = {}
 
     def are_in(self, block: Block) -> bool:
-        """Record the faults of a block, and return whether there are any so far."""
+        """Record what is wrong in a block, and return whether any block so far was invalid."""
         n = len(block.left)
         for column in (block.left, block.right):
             if (mask := column.null_rows) is not None:
@@ -322,7 +324,7 @@ class Faults:
             self._scores[wrong] = n + rows.size, first + (rows[: 4 - len(first)] + first_row).tolist()
 
     def refuse(self) -> None:
-        """Raise if there are any faults."""
+        """Raise if anything was wrong."""
         if self._nulls:
             raise Nulls.sum(self._nulls, self._n_rows).error()
         for wrong, (n, rows) in self._scores.items():
@@ -330,7 +332,7 @@ class Faults:
 
 
 def warn_if_distances(column: str | None, name: str, *, ascending: bool, stacklevel: int) -> None:
-    """Warn if scores are named distances but large ones are treated as strong."""
+    """Warn if scores are named distances although large scores are treated as strong links."""
     if not ascending and column is not None and DISTANCE.search(column):
         warnings.warn(
             f"Scores in column {column!r} of {name} are named as distances, but large scores are read as "
@@ -345,7 +347,7 @@ def _are(n: int) -> str:
 
 
 def refuse_unknown(items: Column, n_known: int, left: NDArray[Any], right: NDArray[Any], name: str) -> None:
-    """Raise if links, by the codes of their items, have items beyond the first ones, the complete list."""
+    """Raise LinkError if links have items beyond the first `n_known`, which are the complete list."""
     n = len(items) - n_known
     if n:
         touching = int(np.count_nonzero((left >= n_known) | (right >= n_known)))
@@ -358,7 +360,7 @@ def refuse_unknown(items: Column, n_known: int, left: NDArray[Any], right: NDArr
 
 
 def warn_if_no_probabilities(scores: NDArray[np.float64], column: str, name: str) -> None:
-    """Warn if scores in a column of probabilities are outside [0, 1]."""
+    """Warn if scores in a column named as probabilities lie outside [0, 1]."""
     if "probability" not in column.lower():
         return
     strange = scores[(scores < 0) | (scores > 1)]
@@ -373,10 +375,10 @@ def warn_if_no_probabilities(scores: NDArray[np.float64], column: str, name: str
 
 
 def as_links(links: Any, name: str) -> Any:
-    """Return pairs of items as a table; tables are unchanged.
+    """Return pairs of items as a table; return tables unchanged.
 
-    dedupe gives an array with the fields "pairs" and "score", or lists of ((left, right), score); recordlinkage a
-    MultiIndex, or a frame indexed by one.
+    dedupe returns an array with the fields "pairs" and "score", or lists of ((left, right), score); recordlinkage
+    returns a MultiIndex, or a frame indexed by one.
     """
     links = listed_paths(links)
     if isinstance(links, type) or is_sparse(links):
@@ -392,7 +394,7 @@ def as_links(links: Any, name: str) -> Any:
         return links
     if isinstance(links, (Mapping, bytes)) or not isinstance(links, Iterable):
         return links
-    unordered = isinstance(links, (set, frozenset))  # the same order in every process
+    unordered = isinstance(links, (set, frozenset))  # a set is sorted for the same order in every process
     with naming_faults_of(links):
         listed = sorted(links, key=repr) if unordered else list(links)
     return _of_tuples(listed, name)
@@ -427,7 +429,7 @@ def _of_tuples(links: list[Any], name: str) -> pa.Table:
 
 
 def _link_parts(link: Any) -> tuple[Any, ...] | None:
-    """Return the two items of a link, and its score if any; None if it is not a link."""
+    """Return the two items of a link, and its score if it has one; None if this is not a link."""
     if not isinstance(link, (tuple, list)) or len(link) not in (2, 3):
         return None
     if len(link) == 2 and isinstance(link[0], (tuple, list)) and isinstance(link[1], (float, np.floating)):
@@ -463,7 +465,7 @@ def _table(columns: list[Any], name: str) -> pa.Table:
 
 
 def _verdicts_in(values: Any) -> pa.Array | None:
-    """Return the third values of links as a column, if they are verdicts rather than scores."""
+    """Return the third values of links as a column if they are verdicts; None if they are scores."""
     try:
         found = pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
@@ -472,23 +474,24 @@ def _verdicts_in(values: Any) -> pa.Array | None:
     return found if are_verdicts("verdict" if named else "", found) else None
 
 
-#: Bytes per link while reading: two codes, optionally a score, and either again while all are concatenated.
+#: Bytes per link while reading, with and without scores: two codes and the score, twice while pieces are concatenated;
+#: and of the codes while joining.
 SCORED, UNSCORED, JOINED = 24, 12, 8
 
 
 @dataclass(frozen=True, eq=False)
 class JoinedLinks:
-    """What remains of `Links` after joining."""
+    """Items, counts and columns of links, without the pairs and scores themselves."""
 
-    #: the distinct items: the complete list if given, in its order, else in order of first appearance, link by link
+    #: the distinct items: the complete list if given, in its order, else in order of first appearance
     items: Column
     n_links: int
-    columns: LinkColumns  #: those that were read
+    columns: LinkColumns  #: the columns that the links were read from
     name: str  #: name of the links in messages
     complete: bool  #: whether the complete list of items was given
     precision: np.dtype[Any] = DOUBLE  #: the original float type of the scores; see `Links.reaches`
-    apart: Apart | None = None  #: the pairs judged not to match, which are no links; None without verdicts
-    span: Span | None = None  #: that of the scores, whether they were requested or not; None without scores
+    apart: Apart | None = None  #: the pairs judged not to match, which do not connect; None without verdicts
+    span: Span | None = None  #: the range of the scores, even if they were not asked for; None without scores
 
     def __len__(self) -> int:
         return self.n_links
@@ -496,20 +499,20 @@ class JoinedLinks:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Links(JoinedLinks):
-    """Items and their linked pairs."""
+    """Distinct items and the links between them, as codes of the items."""
 
     left: NDArray[
         Any
-    ]  #: codes of the items of each link, int32 if they fit: positions in `items`; shape (n_links,)
+    ]  #: codes of the left item of each link, i.e. positions in `items`; int32 if they fit; shape (n_links,)
     right: NDArray[Any]
-    scores: NDArray[np.float64] | None  #: without NaN; None if not requested; shape (n_links,)
+    scores: NDArray[np.float64] | None  #: scores without NaN, shape (n_links,); None if not requested
 
     def reaches(
         self, threshold: float, rows: slice = slice(None), *, ascending: bool = False
     ) -> NDArray[np.bool_]:
-        """Return the mask of links, or of some, with scores at or above a threshold; at or below, for distances.
+        """Return the mask of links, or of some of them, with scores at or above a threshold (for distances, below).
 
-        A threshold is rounded like the scores, so that a 32-bit 0.9 reaches 0.9.
+        The threshold is rounded like the scores, so that a 32-bit score of 0.9 reaches 0.9.
         """
         assert self.scores is not None
         limit = as_score(threshold, self.precision)
@@ -517,7 +520,7 @@ class Links(JoinedLinks):
         return scores <= limit if ascending else scores >= limit
 
     def joined(self) -> JoinedLinks:
-        """Return the links without their pairs and scores."""
+        """Return the links without pairs and scores, as kept after they have been connected."""
         return JoinedLinks(**{each.name: getattr(self, each.name) for each in fields(JoinedLinks)})
 
 
@@ -537,11 +540,11 @@ def read_links(
     allowance: Allowance | None = None,
     later: int = 0,
 ) -> Links:
-    """Read links from any source, block by block; ids become codes as they are read.
+    """Read links from any source, block by block; ids are converted to codes while reading.
 
-    Parameters and errors are those of `Clustering.from_links`, with the columns that were named as a request. An
-    `allowance` limits memory: 8 bytes per link, 16 with scores, at least `later` bytes after that, and about 24 per
-    item, 32 for strings and composite ids, plus the values.
+    Parameters and errors are those of `Clustering.from_links`; `asked` has the named columns. An `allowance` limits
+    memory: 8 bytes per link, 16 with scores, at least `later` bytes after that, and about 24 per item, 32 for strings
+    and composite ids, plus the values.
     """
     given = as_links(table, name)
     stream = open_stream(given)
@@ -572,7 +575,7 @@ def links_of(
     verdicts: Any = None,
     sources: Sources = None,
 ) -> Links:
-    """Return the links between corresponding rows of two columns; `others` are further items."""
+    """Return the links between corresponding rows of two columns; `others` has further items."""
     if (both := both_sources(sources)) is not None:
         left, right = map(of_source, (left, right), both)
     if len(left) != len(right):
@@ -593,7 +596,7 @@ def links_of(
 
 
 def _require_room(rows: Source, allowance: Allowance, of_link: int, given: Any) -> None:
-    """Raise, before reading, if links of known number, or their text, need too much memory."""
+    """Raise, before reading, if the links or their text need more memory than allowed."""
     if allowance.limit is None:
         return
     if text := bytes_of_text(given):
@@ -604,7 +607,7 @@ def _require_room(rows: Source, allowance: Allowance, of_link: int, given: Any) 
 
 
 def rows_of_links(source: Any, name: str) -> Source:
-    """Return a table of links, or raise ColumnError if it is none."""
+    """Return a table of links, or raise ColumnError if this is not one."""
     if isinstance(source, Mapping) and not any(map(is_array, source.values())):
         raise ColumnError(
             f"{name} should be a table of links, or a list of pairs, not a dict of single values. Pass items "
@@ -619,7 +622,7 @@ def rows_of_links(source: Any, name: str) -> Source:
 
 
 def items_column(items: Any, item: ColumnName, names: list[str], where: str) -> Column:
-    """Return the complete list of items: a column, or a table's column; `names` are the links' item columns."""
+    """Return the complete list of items, given as a column or table; `names` are the links' item columns."""
     rows = None if isinstance(items, Column) else as_rows(items, where)
     if rows is None:
         column = as_column(items, names[0] if len(names) == 1 else "item", where)
@@ -648,10 +651,10 @@ def _number(
     *,
     strict: bool = True,
 ) -> Links:
-    """Give items codes in order of appearance, the known ones first; if `strict` there are no others."""
+    """Read links as codes of their items, numbered by appearance after the known ones; `strict` forbids others."""
     numbering, faults, values = Numbering(), Faults(name), list[list[pa.ChunkedArray]]()
     found: list[list[NDArray[Any]]] = [[], [], []]  # left, right, scores
-    apart: list[list[NDArray[Any]]] = [[], []]  # left, right of pairs that do not match
+    apart: list[list[NDArray[Any]]] = [[], []]  # left and right codes of pairs judged not to match
     n_unsure, spans = 0, list[Span]()
     first = next(parts)
     texts = text_parts([each for each in (known, first.left, first.right) if each is not None])
@@ -708,19 +711,19 @@ def _number(
 
 
 def _concatenated(pieces: list[NDArray[Any]]) -> NDArray[Any]:
-    """Concatenate arrays, and release them."""
+    """Concatenate arrays and empty the list, which frees them."""
     whole = np.concatenate(pieces)
     pieces.clear()
     return whole
 
 
 def _words(column: Column, pool: Pool) -> tuple[NDArray[np.int64], NDArray[np.uint64] | None]:
-    """Return keys, and the words that distinguish values with equal keys, if there may be any."""
+    """Return keys, and words that distinguish different values with equal keys; None if keys are unique."""
     if column.kind != "integer":
         return proved_keys(column, 0, pool)
     keys, _ = seeded_keys(column, None, pool)
     if pa.types.is_uint64(plain_type(column.plain[0].type)) and (keys < 0).any():
-        return keys, (keys < 0).astype(np.uint64)  # marks 2**63 and more, as distinct from negative integers
+        return keys, (keys < 0).astype(np.uint64)  # distinguishes integers from 2**63 on from negative ones
     return keys, None
 
 
@@ -739,7 +742,7 @@ def _interleaved(
 
 
 def _take_interleaved(block: Block, places: NDArray[np.int64]) -> list[pa.ChunkedArray]:
-    """Return the items at places in the interleaved left and right items, part by part."""
+    """Return the items at these places in the sequence of left and right items in turn, part by part."""
     rows, on_left = places >> 1, places & 1 == 0
     sides = block.left.rows_of(rows[on_left]), block.right.rows_of(rows[~on_left])
     order = np.empty(places.size, np.int64)

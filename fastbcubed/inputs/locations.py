@@ -1,4 +1,4 @@
-"""Locations of files: local paths and URIs, listed and opened alike."""
+"""File locations: local paths and URIs behind a common interface."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from fastbcubed.errors import FileFormatError
 State = tuple[int, int, int]
 
 _URI = re.compile(r"[A-Za-z][\w+.:-]+://")
-#: The start of a URI's options; a question mark alone is a wildcard.
+#: The start of a URI's options; a question mark without a key is a wildcard.
 _OPTIONS = re.compile(r"\?[A-Za-z_]\w*=")
-#: A key and its secret, which must not appear in messages.
+#: A key with its secret, which must not appear in messages.
 _SECRET = re.compile(r"//[^/@]*:[^/@]*@")
-#: pyarrow's message about a scheme that is unknown or not built in.
+#: pyarrow's message about a scheme that it does not know or was built without.
 _NOT_SERVED = re.compile(r"Unrecognized filesystem|(compiled|built) without")
-#: Exceptions of requests: from the network, Arrow, or the library of a scheme.
+#: Exceptions that requests may raise: from the network, Arrow, or the library for a scheme.
 _REFUSALS = (OSError, ValueError, RuntimeError, ImportError, LookupError, TypeError, NotImplementedError)
 
 
 class Place(Protocol):
-    """A file system, without folders by default.
+    """Interface of a file system; by default it has no folders.
 
-    Files have the names that messages show: paths, or URIs without secrets.
+    Files are called by the names that messages show: paths, or URIs without secrets.
     """
 
-    read_ahead: int = 1 << 20  #: bytes of a column to read at a time, if read piecewise
+    read_ahead: int = 1 << 20  #: bytes read at a time when a column is read piece by piece
     at_once: int = 1  #: number of files to open concurrently, so that requests overlap
-    unnamed: bool = False  #: whether file names do not indicate their content
+    unnamed: bool = False  #: whether file names do not indicate the format
 
     def is_folder(self, name: str) -> bool:
         """Return whether the folder exists."""
@@ -56,17 +56,17 @@ class Place(Protocol):
         return []
 
     def state(self, name: str) -> State:
-        """Return a state that differs once the file has changed; the second number is its size."""
+        """Return values that change when the file changes; the second is its size."""
 
     def open(self, name: str) -> Any:
         """Open a file for random access."""
 
     def open_text(self, name: str) -> Any:
-        """Open a file for sequential reading, decompressed if its name implies compression."""
+        """Open a file for sequential reading, decompressing it if its name says that it is compressed."""
 
 
 class _Local(Place):
-    """The files of this machine, by path."""
+    """The file system of this machine, with files named by path."""
 
     def is_folder(self, name: str) -> bool:
         return os.path.isdir(name)
@@ -94,12 +94,12 @@ class _Local(Place):
         return pa.input_stream(name, compression="detect")
 
 
-#: The files of this machine.
+#: The file system of this machine.
 LOCAL: Place = _Local()
 
 
 class _Remote(Place):
-    """The files of an Arrow file system, by URI."""
+    """An Arrow file system, with files named by URI."""
 
     read_ahead = 4 << 20
     at_once = 16
@@ -153,15 +153,15 @@ class _Remote(Place):
 
 
 def locate(text: str) -> tuple[Place, str]:
-    """Return the file system of a path or URI, and its name there.
+    """Return the file system of a path or URI, and the name of the file in it.
 
-    pyarrow is tried first, then fsspec, which need not be installed, for schemes unknown to pyarrow.
+    pyarrow is tried first, then fsspec, an optional dependency, for schemes that pyarrow does not know.
     """
     if not is_uri(text):
         return LOCAL, at_home(text)
     options = _OPTIONS.search(text)
     uri, query = (text[: options.start()], text[options.start() :]) if options else (text, "")
-    uri = re.sub(r"(?<=[^:/])/+$", "", uri)  # a slash after a folder
+    uri = re.sub(r"(?<=[^:/])/+$", "", uri)  # remove the slash after a folder
     name = _SECRET.sub("//", uri)
     base, parts = split_pattern(uri)
     from pyarrow.fs import FileSystem, LocalFileSystem
@@ -191,7 +191,8 @@ def _by_fsspec(uri: str) -> tuple[Place, str]:
     class Handler(FSSpecHandler):  # type: ignore[misc]
         def open_input_file(self, path: str) -> Any:
             opened = self.fs.open(path, mode="rb")
-            if isinstance(opened, BytesIO):  # fsspec's memory returns one shared object, with one position
+            # fsspec's memory file system shares one object, and its position, among all readers
+            if isinstance(opened, BytesIO):
                 return pa.BufferReader(opened.getbuffer())
             return pa.PythonFile(opened, mode="r")
 
@@ -203,13 +204,13 @@ def _by_fsspec(uri: str) -> tuple[Place, str]:
 
 
 def at_home(path: str) -> str:
-    """Return a path with the tilde expanded, unless a file has that very name."""
+    """Return a path with a leading tilde expanded, unless there is a file with this very name."""
     return path if not path.startswith("~") or os.path.lexists(path) else os.path.expanduser(path)
 
 
 @contextmanager
 def _naming_file(name: str) -> Iterator[None]:
-    """Turn any error of a file system into one that names the file."""
+    """Turn any error of a file system into an error that names the file."""
     try:
         yield
     except _REFUSALS as error:
@@ -220,17 +221,17 @@ def _naming_file(name: str) -> Iterator[None]:
 
 
 def is_uri(text: str) -> bool:
-    """Return whether a string begins like a URI, with a scheme and ``://``."""
+    """Return whether a string begins with a scheme and ``://``, like a URI."""
     return _URI.match(text) is not None
 
 
 def is_pattern(name: str) -> bool:
-    """Return whether a name that is not a file is a glob."""
+    """Return whether a name has a glob's wildcards."""
     return any(letter in name for letter in "*?[")
 
 
 def split_pattern(name: str) -> tuple[str, list[str]]:
-    """Return the folder before the first part with a wildcard, and the remaining parts.
+    """Return the folder before the first part with a wildcard, and the list of remaining parts.
 
     Examples
     --------

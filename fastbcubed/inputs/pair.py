@@ -1,4 +1,4 @@
-"""The two clusterings given to evaluate(), whole or in blocks, and the weights and attributes joined to them."""
+"""The two clusterings given to `evaluate`, whole or in blocks, with the weights and attributes joined to them."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.suggestions import did_you_mean
 from fastbcubed.runtime.threads import blocks
 
-#: The names of sides that are no files.
+#: Default names of the sides in messages.
 NAMES = ("the truth", "the prediction")
 
 
 def refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, Any]) -> None:
-    """Raise if two dicts of sets look like clusters and their items: most labels agree and outnumber the keys."""
+    """Raise if two dicts of sets seem to map clusters to items: set members mostly agree and outnumber the keys."""
     sides = [[v for v in given.values() if isinstance(v, set | frozenset)] for given in (truth, prediction)]
     labels = [set[Any]().union(*sets) for sets in sides]
     common = len(labels[0] & labels[1])
@@ -93,15 +93,15 @@ def _are_items_with_clusters(given: Any) -> bool:
         return False
     try:
         return len({item for item, _ in given}) == len(given)
-    except TypeError:  # unhashable values are not items
+    except TypeError:  # unhashable values cannot be items
         return False
 
 
 def refuse_weights_by_row(weight: Any, tables: Iterable[tuple[Any, Any]]) -> None:
-    """Raise if weights are a Series taken out of a table: its index numbers rows rather than items.
+    """Raise if weights are a pandas Series taken from a table, whose index numbers rows rather than items.
 
-    Such a Series has the unnamed index of one of the tables, which differs from all possible item columns. Each table
-    comes with the name of that column, which it may lack.
+    Such a Series has the unnamed index of one of the tables, and this index equals no column that may hold the items.
+    Each table comes with the name of its item column, which it may lack.
     """
     frames = [(frame, item) for frame, item in tables if is_pandas(frame, "DataFrame")]
     if not frames or not is_pandas(weight, "Series") or weight.index.names != [None]:
@@ -120,27 +120,28 @@ def refuse_weights_by_row(weight: Any, tables: Iterable[tuple[Any, Any]]) -> Non
 
 
 def order_of(item: Any) -> Order:
-    """Return the order of the parts of ids in tables, from the argument naming their columns."""
+    """Return how the order of the parts of ids is determined, from the argument that names their columns."""
     return Order.PAIRED if isinstance(item, tuple) else Order.LISTED
 
 
 def in_order(side: Clustering, order: Order) -> Clustering:
-    """Return a side read from a table, with this order of id parts."""
+    """Return a side read from a table, with `order` set on its ids."""
     if side.items is not None and side.items.order is Order.LISTED:
         side.items.order = order
     return side
 
 
 def in_one_order(truth: Clustering, prediction: Clustering) -> Clustering:
-    """Return the prediction with the parts of its ids in the order of the truth's."""
+    """Return the prediction with the parts of its ids in the truth's order."""
     if truth.items is None or prediction.items is None:
         return prediction
-    strict = truth.links is None and prediction.links is None  # their names are those of the ends of a link
+    # parts of links are named after the ends of a link
+    strict = truth.links is None and prediction.links is None
     moved = in_order_of(truth.items, prediction.items, strict=strict)
     return prediction if moved is prediction.items else replace(prediction, items=moved)
 
 
-#: A column name for both sides, or a pair: the truth's and the prediction's.
+#: A column name for both sides, or a pair of them for truth and prediction.
 PerSide = ColumnName | tuple[ColumnName | None, ColumnName | None]
 
 
@@ -156,10 +157,10 @@ class Given:
     table: Any = None
     attributes: Any = None
     overlapping: bool = False
-    #: the source of weights if neither side has them: the truth of a diff
+    #: the source of weights if neither side has any: the truth of a diff
     weighing: Clustering | None = None
     names: tuple[str, str] = NAMES
-    run: str | None = None  #: the name of the prediction, if it is one of several runs
+    run: str | None = None  #: the name of the prediction if there are several
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "overlapping", true_or_false(self.overlapping, "overlapping"))
@@ -171,7 +172,7 @@ class Given:
         if not isinstance(self.weight, str):
             given["weight"] = self.weight
         for name, source in given.items():
-            if is_sparse(source):  # some are mappings
+            if is_sparse(source):  # some sparse matrices are mappings
                 refuse_unread(source, name)
         for name, source in held_once(given).items():
             object.__setattr__(self, name, source)
@@ -184,18 +185,18 @@ class Given:
 
     @property
     def sources(self) -> tuple[Any, ...]:
-        """The table of both sides, or the source of each."""
+        """The table with both sides, or the source of each side."""
         return (self.truth, self.prediction) if self.table is None else (self.table,)
 
 
 def default_for_truth_only(prediction: Any) -> str:
-    """Return the default policy for truth-only items: items without any link are singletons."""
+    """Return the default policy for items that only the truth has: "singleton" if the prediction omits singletons."""
     alone = isinstance(prediction, Clustering) and prediction.omits_singletons
     return "singleton" if alone else "drop"
 
 
 def read_pair(given: Given) -> Pair:
-    """Read the two sides of an evaluation from any source, each as one block."""
+    """Read the two sides of an evaluation from any source, each as a single block."""
     truth, prediction, weight = given.truth, given.prediction, given.weight
     named = not (is_one_of(given.item, ("item",)) and is_one_of(given.cluster, ("cluster",)))
     if given.table is not None:
@@ -207,8 +208,8 @@ def read_pair(given: Given) -> Pair:
         sides = pair_of_table(truth, prediction, given.table, given.item, weight, given.names)
     else:
         if not named and starts_as_integers(truth) and starts_as_integers(prediction):
-            # Labels by position, which nothing else begins like: tables, Series, sets and pairs are not looked for, as
-            # that would take as long as scoring a few thousand items.
+            # Two arrays of integers can only be labels by position. Tables, Series, sets and pairs are not looked for,
+            # which would take as long as scoring a few thousand items.
             true_name, pred_name = given.names
             sides = _of_one_length(
                 Clustering.from_labels(truth, name=true_name),
@@ -252,7 +253,7 @@ def read_pair(given: Given) -> Pair:
 
 
 def per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
-    """Return the column's name in the truth and in the prediction, from an argument; None names none."""
+    """Return the column's name in the truth and in the prediction, from an argument; None means the default."""
     if not isinstance(names, tuple):
         return names, names
     if len(names) != 2:
@@ -345,7 +346,7 @@ def _of_one_length(truth: Clustering, prediction: Clustering) -> tuple[Clusterin
 
 
 def refuse_one_result(truth: Any, prediction: Any) -> None:
-    """Raise if both sides are the same DuckDB connection."""
+    """Raise if both sides are the same DuckDB connection, which holds one result."""
     if truth is prediction and is_result(truth):
         raise OptionError(
             f"the {TRUTH} and the {PREDICTION} are the same DuckDB connection, which holds only the result "
@@ -354,7 +355,7 @@ def refuse_one_result(truth: Any, prediction: Any) -> None:
 
 
 class SideRequest(NamedTuple):
-    """The request to a side's table: its name in messages, its columns, and how to type them."""
+    """What is asked of a side's table: its name in messages, its columns, and how to write these as arguments."""
 
     name: str
     columns: dict[str, ColumnName]
@@ -365,7 +366,7 @@ class SideRequest(NamedTuple):
 def side_requests(
     item: PerSide, cluster: PerSide, names: tuple[str, str] = NAMES, run: str | None = None
 ) -> tuple[SideRequest, SideRequest]:
-    """Return the requests to the truth and to the prediction."""
+    """Return what is asked of the tables of the truth and of the prediction."""
     given = {"item": per_side(item, "item"), "cluster": per_side(cluster, "cluster")}
     truth, prediction = ({part: own[side] for part, own in given.items()} for side in (0, 1))
     order = order_of(item)
@@ -376,10 +377,10 @@ def side_requests(
 
 
 def one_side(given: Any, asked: SideRequest, weight: Any, overlapping: bool) -> Clustering:
-    """Read one side.
+    """Read one side from any source.
 
-    `weight` is the name of a weight column, which the table may lack, or anything else, which is ignored. If
-    `overlapping`, a dict may put an item into several clusters.
+    `weight` may name a column of weights, which the table may lack; anything else is ignored. If `overlapping`, a dict
+    may put an item into several clusters.
     """
     if isinstance(given, Clustering):
         own = given.weight if weight is None else own_weight(given, weight)
@@ -394,7 +395,7 @@ def one_side(given: Any, asked: SideRequest, weight: Any, overlapping: bool) -> 
 
 
 def own_weight(side: Clustering, weight: Any) -> np.ndarray | None:
-    """Return the column named by `weight`, which replaces the side's own weights."""
+    """Return the side's column named `weight`, which replaces the side's own weights; None if there is none."""
     if side.attributes is None or not isinstance(weight, str) or weight not in side.attributes.names:
         return None
     return read_columns(side.attributes, [], weight)[1]
@@ -403,7 +404,7 @@ def own_weight(side: Clustering, weight: Any) -> np.ndarray | None:
 def _weights_of(
     weighing: Clustering | None, sides: tuple[Clustering, Clustering]
 ) -> tuple[Column, np.ndarray] | None:
-    """Return the items and weights of a further clustering, if it has weights and neither side does."""
+    """Return the items and weights of a third clustering if it has weights and neither side does."""
     own = any(side.weight is not None for side in sides)
     if own or weighing is None or weighing.weight is None or weighing.items is None:
         return None
@@ -411,7 +412,7 @@ def _weights_of(
 
 
 def require_weight(sides: tuple[Clustering, Clustering], weight: str) -> None:
-    """Raise if neither side has the weight column."""
+    """Raise ColumnError if neither side has the weight column."""
     if sides[0].weight is None and sides[1].weight is None:
         known = [
             f"{side.name} has {', '.join(side.attributes.names) if side.attributes else 'none'}"
@@ -491,7 +492,7 @@ def _given_attributes(
 
 
 def _item_names(rows: Source, item: ColumnName, ids: Column) -> ColumnName:
-    """Return the item column(s) of a side's table: as requested, else named as in the truth."""
+    """Return the item columns of a joined table: the requested ones, else those named as in the truth."""
     own, asked = list(ids.names), column_names(item, "item")
     if not set(asked) <= set(rows.names) and set(own) <= set(rows.names):
         return own
@@ -500,7 +501,7 @@ def _item_names(rows: Source, item: ColumnName, ids: Column) -> ColumnName:
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive rows: the clustering of one side, or of both where rows correspond."""
+    """Consecutive rows of one side, or of both sides where rows correspond."""
 
     first_row: int
     sides: tuple[Clustering, ...]
@@ -508,14 +509,14 @@ class Block:
 
 @dataclass(frozen=True)
 class Pair:
-    """The two sides of an evaluation, in blocks."""
+    """The two sides of an evaluation, in blocks, and the tables joined to them."""
 
-    #: one list if rows of the two sides correspond, so that every block has both; else one for the truth and
+    #: one list if the rows of the two sides correspond, so that every block has both; otherwise one for the truth and
     #: one for the prediction, to be joined by item
     stretches: tuple[list[Stretch[Block]], ...]
     names: tuple[str, str]  #: names of the sides
     weight_table: tuple[Column, np.ndarray] | None = None  #: items and weights, held in memory
-    attribute_table: tuple[Column, Source] | None = None  #: items and attributes, likewise
+    attribute_table: tuple[Column, Source] | None = None  #: items and attributes, held in memory
 
     @classmethod
     def of(
@@ -525,7 +526,7 @@ class Pair:
         weight_table: tuple[Column, np.ndarray] | None = None,
         attribute_table: tuple[Column, Source] | None = None,
     ) -> Pair:
-        """Return the pair of two clusterings in memory, whose rows correspond if they have no items or the same."""
+        """Return a pair of clusterings in memory; rows correspond if there are no item ids or both sides share them."""
         together = truth.items is None or truth.items is prediction.items
         sides = ((truth, prediction),) if together else ((truth,), (prediction,))
         whole = tuple([Stretch(0, len(own[0]), partial(iter, (Block(0, own),)))] for own in sides)
@@ -533,12 +534,12 @@ class Pair:
 
     @property
     def id_columns(self) -> list[Column]:
-        """The items of the first blocks, and those of the tables."""
+        """The item ids of the first block of each side, and of the joined tables."""
         found = [side.items for side in self.first if side.items is not None]
         return found + [table[0] for table in (self.weight_table, self.attribute_table) if table is not None]
 
     def with_text(self, texts: Sequence[bool]) -> Pair:
-        """Return the pair with ids as `Column.with_text` returns them."""
+        """Return the pair with all ids converted by `Column.with_text`."""
 
         def typed(sides: tuple[Clustering, ...]) -> tuple[Clustering, ...]:
             items = {id(side.items): side.items and side.items.with_text(texts) for side in sides}
@@ -570,23 +571,23 @@ class Pair:
 
     @property
     def n_rows(self) -> int:
-        """Upper bound on the aligned rows: those of both sides, unless they correspond."""
+        """Upper bound on the number of aligned rows: that of both sides together, unless their rows correspond."""
         return sum(stretch.n_rows for side in self.stretches for stretch in side)
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Parameters of reading block by block."""
+    """How to read inputs block by block."""
 
-    size: int  #: maximum rows of a block
-    spill_dir: Any = None  #: where streams are spilled
-    #: names of columns that are read besides those of the clusterings, where a table has them; None for all
+    size: int  #: maximum number of rows in a block
+    spill_dir: Any = None  #: directory to which streams are spilled
+    #: names of columns to read besides those of the clusterings, where a table has them; None for all
     others: Collection[str] | None = ()
 
     def also(self, names: Sequence[str], lacking: Collection[str] = ()) -> list[str]:
-        """Return the columns of a table that are read besides those of the clusterings, but for repeated ones.
+        """Return the columns of a table to read besides those of the clusterings; repeated names are left out.
 
-        Of those that nobody named, the ones that some files are `lacking` are left out.
+        If no names were given, columns that some files lack (`lacking`) are left out, too.
         """
         times = Counter(names)
         return [
@@ -599,14 +600,14 @@ class Cut:
 def open_pair(given: Given, cut: Cut | None = None) -> Pair:
     """Open the two sides of an evaluation, each as one block or cut into blocks.
 
-    In blocks, files are read in turn, and one-pass streams, such as a record-batch reader, are spilled to disk and read
-    from there.
+    In blocks, files are read block by block, and one-pass streams such as record-batch readers are spilled to disk and
+    read from there.
     """
     return in_one_kind([read_pair(given)])[0] if cut is None else open_pairs([given], [None], cut)[0]
 
 
 def open_pairs(given: Sequence[Given], runs: Sequence[str | None], cut: Cut | None = None) -> list[Pair]:
-    """Open runs that differ only in their predictions, as `open_pair` does; shared inputs are read once."""
+    """Open pairs that differ only in their predictions, like `open_pair`; shared inputs are read once."""
     opening, pairs = _Opening([each.prediction for each in given], cut), list[Pair]()
     for each, run in zip(given, runs, strict=True):
         names = map(_source_name, (each.truth, each.prediction), each.names)
@@ -616,9 +617,9 @@ def open_pairs(given: Sequence[Given], runs: Sequence[str | None], cut: Cut | No
 
 
 def in_one_kind(pairs: list[Pair], *, whole: bool = True) -> list[Pair]:
-    """Return pairs in which ids read from sources without types are text, if any of their ids are text.
+    """Return pairs in which ids from sources without types are converted to text if any other ids are text.
 
-    Pairs that are `whole` are converted now, others block by block.
+    If `whole`, conversion takes place now, otherwise block by block.
     """
     columns = [column for pair in pairs for column in pair.id_columns]
     texts = text_parts(columns)
@@ -631,7 +632,7 @@ def in_one_kind(pairs: list[Pair], *, whole: bool = True) -> list[Pair]:
 
 
 def _source_name(given: Any, otherwise: str) -> str:
-    """Return the name of a side's source in messages: its path, the name of a clustering, or its kind."""
+    """Return the name of a side in messages: its path, the name of a clustering, or `otherwise`."""
     if isinstance(given, Clustering):
         return given.name
     return path_of(given) if is_path(given) else otherwise
@@ -641,18 +642,18 @@ Make = Callable[[Source], tuple[Clustering, ...]]
 
 
 class _Opening:
-    """Opens runs with a common truth, which is read once; a one-pass stream is spilled once for all its users."""
+    """Opens several predictions with a common truth, which is read once; one-pass streams are spilled once."""
 
     def __init__(self, predictions: Sequence[Any], cut: Cut | None) -> None:
         self._predictions, self._cut = predictions, cut
         self._streams: list[tuple[Any, Stream | Source]] = []
         self._first: Pair | None = None
-        #: what further runs share with the first one that is in memory
+        #: inputs in memory that further predictions share with the first
         self._table: Source | None = None
         self._truth: Clustering | None = None
 
     def pair(self, given: Given) -> Pair:
-        """Open a run; weights and attributes joined by item are those of the first."""
+        """Open a prediction with the truth; weights and attributes joined by item are those of the first pair."""
         first = self._first
         if first is not None:
             weight = given.weight if first.weight_table is None else None
@@ -667,7 +668,7 @@ class _Opening:
         return pair
 
     def _whole(self, given: Given) -> Pair:
-        """Read a run whose sources are in memory."""
+        """Read a pair from sources in memory."""
         if given.table is not None:
             if self._table is None:
                 self._table = as_rows(given.table, "the table")
@@ -678,13 +679,13 @@ class _Opening:
             return pair
         if self._truth.weight is None:
             return read_pair(replace(given, truth=self._truth))
-        pair = read_pair(replace(given, truth=self._truth, weight=None))  # its weights are read already
+        pair = read_pair(replace(given, truth=self._truth, weight=None))  # weights have been read
         prediction = pair.first[1]
         own = own_weight(prediction, given.weight)
         return pair if own is None else Pair.of(pair.first[0], replace(prediction, weight=own))
 
     def _in_blocks(self, given: Given, cut: Cut) -> Pair | None:
-        """Open sources that are read block by block; None if all are in memory."""
+        """Open a pair from sources that are read block by block; None if all are in memory."""
         found = None
         if given.table is not None and (given.weight is None or isinstance(given.weight, str)):
             if given.cluster == "cluster" and (source := self._source(given.table)) is not None:
@@ -705,7 +706,7 @@ class _Opening:
         return replace(found, attribute_table=joined.attribute_table)
 
     def _source(self, given: Any) -> Source | Stream | None:
-        """Return the rows of files, a stream or its spilled copy; None for sources in memory."""
+        """Return the rows of files, a stream or the spilled copy of one; None for sources in memory."""
         if is_path(given):
             return as_rows(given, "the table")
         for known, source in self._streams:
@@ -729,7 +730,7 @@ class _Opening:
     def _of_sources(
         self, given: Given, sources: tuple[Source | Stream | None, Source | Stream | None], cut: Cut
     ) -> Pair:
-        """Open two tables, at least one of them in files or a stream."""
+        """Open two tables, at least one of which is a stream or in files."""
         weight = given.weight
         name_of_weight = weight if isinstance(weight, str) else None
         asked = side_requests(given.item, given.cluster, given.names, given.run)
@@ -738,7 +739,8 @@ class _Opening:
             return (one_side(rows, asked[k], name_of_weight, False),)
 
         whole = [make(k, given.sources[k]) if source is None else () for k, source in enumerate(sources)]
-        if any(side.items is None for sides in whole for side in sides):  # labels without items, which raises
+        # a side without item ids, for which reading both raises
+        if any(side.items is None for sides in whole for side in sides):
             shown = [
                 each.without_rows(asked[k].name) if isinstance(each, Stream) else given.sources[k]
                 for k, each in enumerate(sources)
@@ -775,7 +777,7 @@ class _Opening:
         make: Make,
         use: Callable[[Source], Any] | None = None,
     ) -> list[Stretch[Block]]:
-        """Return stretches of blocks made into clusterings; `use`, if given, covers every use of a block's columns."""
+        """Return stretches whose blocks are clusterings; `use`, if given, reads the columns of all predictions."""
         if isinstance(source, Stream):
             spill = Spill(cut.spill_dir, named=cut.spill_dir is not None)
             rows = spool(source, name, use or make, spill, cut.size, cut.also(source.schema.names))
@@ -787,7 +789,7 @@ class _Opening:
 
 
 def _cut(sides: tuple[Clustering, ...], size: int) -> list[Stretch[Block]]:
-    """Cut clusterings in memory with corresponding rows into blocks."""
+    """Cut clusterings in memory, whose rows correspond, into blocks."""
 
     def stretch(start: int, stop: int) -> Stretch[Block]:
         def once() -> Iterator[Block]:
@@ -803,7 +805,7 @@ def _cut(sides: tuple[Clustering, ...], size: int) -> list[Stretch[Block]]:
 
 
 class _NullsOfAll:
-    """Counts the nulls of all blocks, once, as soon as one block has some where none are allowed."""
+    """Counts the nulls of all blocks, once, when a block has nulls where none are allowed."""
 
     def __init__(self, sources: list[Stretch[Source]], make: Make) -> None:
         self._sources, self._make = sources, make
@@ -811,7 +813,7 @@ class _NullsOfAll:
         self._found: Nulls | None = None
 
     def error(self) -> FastBCubedError:
-        """Return the error that reports them."""
+        """Return the error that reports all nulls."""
         with self._lock:
             self._found = self._found or self._count()
         return self._found.error()
@@ -839,7 +841,7 @@ def _stretch(source: Stretch[Source], make: Make, nulls: _NullsOfAll) -> Stretch
                 raise
         else:
             return
-        raise nulls.error()  # after the source is closed, since all blocks are read again
+        raise nulls.error()  # raised once the source is closed, as all blocks are read again
 
     return Stretch(source.first_row, source.n_rows, read)
 

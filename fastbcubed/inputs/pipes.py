@@ -1,4 +1,4 @@
-"""Standard input and pipes, which can be read only once, stored in memory or on disk."""
+"""Standard input and pipes, which can be read only once and are stored in memory or on disk."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from fastbcubed.inputs.tables import listed_paths
 from fastbcubed.runtime.arguments import is_path, path_of
 from fastbcubed.runtime.spill import spill_directory
 
-#: The name of standard input.
+#: The path that means standard input.
 STDIN = "-"
-#: Maximum bytes held in memory; more go to an unnamed file.
+#: Maximum bytes held in memory; longer data go to an unnamed file.
 HELD = 64 << 20
 #: Magic bytes of compressed data.
 COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\x04\x22\x4d\x18": "lz4"}
 
 
 class Piped:
-    """The path of a pipe with its data, read once and opened any number of times."""
+    """The path of a pipe together with its data, read once, which can be opened any number of times."""
 
     def __init__(self, name: str, data: pa.Buffer) -> None:
         self.name = name
@@ -39,7 +39,7 @@ class Piped:
 
 
 class _Held(Place):
-    """A file system with a single file, under any name."""
+    """A file system with a single file, which answers to any name."""
 
     unnamed = True
 
@@ -64,7 +64,7 @@ class _Held(Place):
 
 
 def place_of(source: Any) -> tuple[Place, str]:
-    """Return the file system of a path, URI or pipe, and its name there; one-pass sources are read."""
+    """Return the file system of a path, URI or pipe, and the name of the file in it; pipes are read."""
     source = held(source)
     if isinstance(source, Piped):
         return source.place, source.name
@@ -72,7 +72,7 @@ def place_of(source: Any) -> tuple[Place, str]:
 
 
 def held(source: Any) -> Any:
-    """Return a pipe's data in place of its path, a list of files as one path, anything else unchanged."""
+    """Return a pipe as its data, a list of files as one path, and anything else unchanged."""
     source = listed_paths(source)
     if not is_pipe(source):
         return source
@@ -92,7 +92,7 @@ def is_pipe(source: Any) -> bool:
         return False
     try:
         path = path_of(source)
-    except FastBCubedError:  # it is no name of a file; reading it says so
+    except FastBCubedError:  # not a valid path, which is reported when it is read
         return False
     if path == STDIN:
         return True
@@ -103,7 +103,7 @@ def is_pipe(source: Any) -> bool:
 
 
 def held_once(sources: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those given as paths as `held` does; raise if two name the same pipe."""
+    """Return the sources that are paths, converted by `held`; raise if two of them name the same pipe."""
     maybe = {}
     for name, source in sources.items():
         first = source[0] if isinstance(source, list | tuple) and len(source) else source

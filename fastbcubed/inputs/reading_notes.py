@@ -1,4 +1,4 @@
-"""How the truth and the prediction were read, and notes on it: their columns, whole floats, links."""
+"""Notes on how the truth and the prediction were read: columns, whole floats, links."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from fastbcubed.inputs.layouts import Reading
     from fastbcubed.inputs.link_clusters import Connected
 
-#: The codes of all notes.
+#: The codes of all notes on reading.
 CODES = ("columns-recognised", "whole-floats", "made-of-links", "attributes-match-none", *OF_LINKS)
 
 
 def reading_of(side: Clustering) -> dict[str, Any] | None:
-    """Return what the columns of a side were taken for, why, and what else they could be; None if it has none."""
+    """Return the columns of a side, why they were chosen, and their alternatives; None if not from a table."""
     read = side.reading if side.links is None else side.links.columns
     return None if read is None else read.to_dict()
 
@@ -30,7 +30,7 @@ def readings_of(sides: Iterable[Clustering]) -> dict[str, Any]:
 
 
 def notes_of(sides: Iterable[Clustering]) -> list[dict[str, Any]]:
-    """Return the notes of the truth and the prediction, each once: code, level "note", message and figures."""
+    """Return the notes on truth and prediction, without repetition: code, level "note", message and figures."""
     named = list(zip(("truth", "prediction"), sides, strict=True))
     found = [note for _, side in named for note in notes_of_side(side)]
     found += [_of_links(which, side, side.links) for which, side in named if side.links is not None]
@@ -38,7 +38,7 @@ def notes_of(sides: Iterable[Clustering]) -> list[dict[str, Any]]:
 
 
 def notes_of_side(side: Clustering) -> list[dict[str, Any]]:
-    """Return the notes of one side: on its links, its columns, and floats that were read as integers."""
+    """Return the notes on one side: its links, its columns, and floats that were read as integers."""
     notes = [] if side.links is None else warnings_of(side.links)
     reading = side.reading
     if reading is not None and not reading.is_obvious:
@@ -63,7 +63,7 @@ def notes_of_side(side: Clustering) -> list[dict[str, Any]]:
 
 
 def unmatched_attributes(n_rows: int) -> dict[str, Any]:
-    """Return the warning about a table of attributes of which no row is of an item."""
+    """Return the warning that no row of a table of attributes matches an item."""
     message = (
         f"None of the {n_rows:,} rows of the attributes match an item of the clusterings, so all attributes "
         "are null. Check that both write ids in the same way: type, prefixes, leading zeros, case."

@@ -1,4 +1,4 @@
-"""Ways in which two sides may spell the same ids: what to do without for ids of one to be ids of the other."""
+"""Different spellings of the same ids on two sides, and the changes that would make them equal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import to_numpy
 
-#: Between the parts of a composite id.
+#: Separators between the parts of an id.
 SEPARATOR = "\x1f"
 Change = Callable[[pa.ChunkedArray], pa.ChunkedArray]
 
@@ -19,7 +19,7 @@ def _replaced(pattern: str, by: str = "") -> Change:
     return lambda texts: pc.replace_substring_regex(texts, pattern, by)
 
 
-#: Differences between spellings, as an error says them, and the changes that undo them: tried in order, and together.
+#: Differences between spellings, as errors describe them, and the changes that remove them: tried in order, then all.
 WAYS: dict[str, Change] = {
     "without surrounding spaces": lambda texts: pc.utf8_trim_whitespace(texts),
     "in lower case": lambda texts: pc.utf8_lower(texts),
@@ -33,7 +33,7 @@ WAYS: dict[str, Change] = {
 
 
 def way_alike(first: pa.ChunkedArray, second: pa.ChunkedArray) -> tuple[str, int] | None:
-    """Return the first way in which texts of both sides would be equal, and the row of one; None if there is none.
+    """Return the first change that makes texts of both sides equal, and the row of a text; None if no change does.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Any table → rows, read column by column on demand; list columns → one row per entry."""
+"""Tables of any kind as rows with columns that are read on demand; list columns are expanded to one row per entry."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ from fastbcubed.runtime.arguments import path_of
 from fastbcubed.runtime.suggestions import did_you_mean
 from fastbcubed.runtime.threads import blocks
 
-#: A column, or the columns of a composite id.
+#: The name of a column, or a list of those of a composite id.
 ColumnName = str | list[str]
 
-#: Levels in which values of a column are nested at most; Arrow has the same limit for Parquet.
+#: Maximum nesting depth of values in a column; Arrow has the same limit for Parquet.
 DEEPEST = 100
-#: The defaults of arguments that name columns.
+#: Default names of the columns of items and of clusters.
 ITEM, CLUSTER = Unnamed("item"), Unnamed("cluster")
 DEFAULTS = {"item": ITEM, "cluster": CLUSTER}
 
-#: Why a column was read as it is. Items without a column are known by their row.
+#: Why a column was chosen. Items without a column are identified by row number.
 NAMED, DEFAULT, BY_TOOL, LEFT = "named", "default name", "name that a tool writes", "only column left"
 ROW = "row number"
 
-#: Text that Arrow reads as a number.
+#: Text that Arrow parses as a number.
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])$"
 
 
-#: Maximum rows of a block; each thread works on a few of its columns at a time.
+#: Maximum number of rows in a block; each thread works on a few columns of a block at a time.
 BLOCK_ROWS = 1 << 20
 
 Read = Callable[[Sequence[str]], list[pa.ChunkedArray]]
@@ -74,7 +74,7 @@ B = TypeVar("B")
 
 @dataclass(frozen=True)
 class Stretch(Generic[B]):
-    """Consecutive rows that one thread reads in order: the first row, their number, and their blocks, read afresh."""
+    """Consecutive rows that one thread reads in order: first row, number of rows, and a function that yields blocks."""
 
     first_row: int
     n_rows: int
@@ -82,14 +82,14 @@ class Stretch(Generic[B]):
 
 
 class ReadOnce:
-    """Reads each column once, and keeps it for later calls."""
+    """Reads each column once, and returns it from memory after that."""
 
     def __init__(self, read: Read) -> None:
         self._read, self._lock = read, Lock()
         self._found: dict[str, pa.ChunkedArray] = {}
 
     def __call__(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        """Return columns, as `read` does."""
+        """Return columns, reading those that have not been read."""
         with self._lock:
             missing = [name for name in dict.fromkeys(names) if name not in self._found]
             self._found |= zip(missing, self._read(missing), strict=True)
@@ -99,13 +99,13 @@ class ReadOnce:
 class Source:
     """A table whose columns are read on demand, whole or in blocks, any number of times.
 
-    `where` is its name in messages: a path, or "the truth"; `untyped` has the columns that are text for lack of a type
-    (CSV, names of folders), in which numbers may be in any notation; `hint`, the likely reason for a missing column,
-    ends a message and may be empty. `first_row` is the number of its first row in the table that it was cut from.
-    `lacking` has the columns that some files of the table lack, and the error that reading them raises.
+    `where` is its name in messages: a path, or "the truth". `untyped` has the columns that are text because their
+    source has no types (CSV, names of folders), where numbers may be written in any notation. `hint`, the likely reason
+    for a missing column, ends messages and may be empty. `first_row` is the row number, in the original table, of its
+    first row. `lacking` has the columns that some files of the table lack, with the error that reading them raises.
     """
 
-    #: whether its blocks can be read without the rest
+    #: whether blocks can be read without reading the rest of the table
     can_be_cut = False
 
     def __init__(
@@ -120,10 +120,10 @@ class Source:
         hint: str = "",
         first_row: int = 0,
     ) -> None:
-        """Store the names; `read` takes names that are there once. All that describes them is copied from `like`.
+        """Store the names of the columns; `read` is called only with names that exist once.
 
-        `type_of` returns the type of a column where that is known without reading it. To pickle a source, its
-        functions have to be those of modules.
+        `untyped`, `hint` and `lacking` are copied from `like`. `type_of` returns the type of a column if that is known
+        without reading it. A source can be pickled only if its functions are defined at module level.
         """
         self.names = tuple(map(str, names))
         self.where, self.first_row = where, first_row
@@ -154,22 +154,22 @@ class Source:
         return data
 
     def type_of(self, name: str) -> pa.DataType:
-        """Return the type of a column; it is read if need be."""
+        """Return the type of a column, reading the column if necessary."""
         return self._type_of(name) if self._type_of is not None else self.columns([name])[0].type
 
     def between(self, start: int, stop: int) -> Source:
-        """Return consecutive rows; the columns are read whole, and cut."""
+        """Return consecutive rows, cut from columns that are read whole."""
         return self.block(start, stop - start, partial(_slices, self, start, stop))
 
     def block(self, first_row: int, n_rows: int, read: Read) -> Source:
-        """Return consecutive rows, which `read` reads."""
+        """Return consecutive rows whose columns are read by the function `read`."""
         kind = self.type_of
         return Source(self.names, self.where, n_rows, read, like=self, type_of=kind, first_row=first_row)
 
     def scan(self, size: int = BLOCK_ROWS, names: Sequence[str] | None = None) -> list[Stretch[Source]]:
-        """Cut the table into stretches with blocks of at most `size` rows, fewer if the columns read are wide.
+        """Divide the table into stretches with blocks of at most `size` rows, or fewer if rows are wide.
 
-        Here columns are read whole, by the first block that needs them.
+        This default reads each column whole when its first block is needed.
         """
         whole = self.block(self.first_row, len(self), ReadOnce(self.columns))
         return [one_block(whole.between(start, stop)) for start, stop in blocks(len(self), size)]
@@ -179,7 +179,7 @@ class Source:
 
 
 def one_block(block: Source) -> Stretch[Source]:
-    """Return the stretch of a single block."""
+    """Return a stretch that consists of a single block."""
     return Stretch(block.first_row, len(block), lambda: iter((block,)))
 
 
@@ -188,7 +188,7 @@ def _slices(source: Source, start: int, stop: int, names: Sequence[str]) -> list
 
 
 def refuse_deep(schema: pa.Schema, where: str) -> None:
-    """Raise IdTypeError for columns nested so deep that Arrow takes minutes for them, or ends the process."""
+    """Raise IdTypeError for columns nested so deep that Arrow would take minutes, or crash the process."""
     if deep := [field.name for field in schema if _is_deep(field.type)]:
         raise IdTypeError(
             f"{where} has columns nested more than {DEEPEST} levels deep (first: {first_few(deep)}). Remove "
@@ -214,7 +214,7 @@ def _inner(kind: pa.DataType) -> list[pa.DataType]:
 
 
 def of_arrow(table: pa.Table, where: str) -> Source:
-    """Return an Arrow table as a source; nothing is copied."""
+    """Return an Arrow table as a source, without copying."""
     refuse_deep(table.schema, where)
     return Source(table.column_names, where, table.num_rows, partial(_of_arrow, table))
 
@@ -224,7 +224,7 @@ def _of_arrow(table: pa.Table, names: Sequence[str]) -> list[pa.ChunkedArray]:
 
 
 def of_arrays(arrays: Mapping[Any, Any], n_rows: int, where: str) -> Source:
-    """Return a dict of arrays as a source; columns are converted one by one, on demand."""
+    """Return a dict of arrays as a source; each column is converted when it is read."""
     by_name = {str(name): values for name, values in arrays.items()}
     return Source(arrays, where, n_rows, partial(_of_arrays, by_name, where))
 
@@ -234,7 +234,7 @@ def _of_arrays(arrays: Mapping[str, Any], where: str, names: Sequence[str]) -> l
 
 
 def of_pandas(frame: Any, where: str) -> Source:
-    """Return a pandas DataFrame as a source; named index levels count as columns."""
+    """Return a pandas DataFrame as a source, with named index levels as columns."""
     columns = [str(name) for name in frame.columns]
     levels = [str(n) for n in frame.index.names if n is not None and str(n) not in columns]
     hint = ""
@@ -257,18 +257,18 @@ def _of_pandas(frame: Any, where: str, names: Sequence[str]) -> list[pa.ChunkedA
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return the columns of a table, for a message."""
+    """Return the names of a table's columns as text for a message."""
     return f"columns: {', '.join(names)}" if names else "which has none"
 
 
 def is_array(values: object) -> bool:
-    """Return whether `values` may be a column in a dict of columns: it has a length, and is no string or set."""
+    """Return whether `values` may be a column in a dict of columns: has a length and is neither string nor set."""
     sized = hasattr(values, "__len__") and getattr(values, "ndim", 1) > 0
     return sized and not isinstance(values, (str, bytes, set, frozenset, Mapping))
 
 
 def refuse_other_indexes(values: Iterable[Any], where: str) -> None:
-    """Raise if pandas Series matched by position have different indexes, by which pandas would match rows."""
+    """Raise if pandas Series that are matched by position have different indexes; pandas itself would match these."""
     first, *others = [each.index for each in values if is_pandas(each, "Series", "DataFrame")] or [None]
     if not all(first.equals(other) for other in others):
         raise AlignmentError(
@@ -278,7 +278,7 @@ def refuse_other_indexes(values: Iterable[Any], where: str) -> None:
 
 
 class PathList:
-    """The paths of files that together are one table; as a path, their name in messages."""
+    """The paths of several files that form one table; converted to a path, their name in messages."""
 
     def __init__(self, paths: Sequence[Any]) -> None:
         self.paths = [path_of(path) for path in paths]
@@ -297,23 +297,23 @@ class PathList:
 
 
 def listed_paths(source: Any) -> Any:
-    """Return a list of files as one path; anything else unchanged, also strings that do not all look like files."""
+    """Return a list of files as one path; other objects, and lists of strings that are not all files, unchanged."""
     if isinstance(source, list | tuple) and len(source) and all(map(_is_file, source)):
         return PathList(source)
     return source
 
 
 def _is_file(given: Any) -> bool:
-    """Return whether this is the path of a table, not a label that looks like one, such as a record's source file."""
+    """Return whether this is the path of a table rather than a label that resembles one, such as a source file."""
     if not isinstance(given, str):
         return isinstance(given, os.PathLike)
     return given.lower().endswith(ENDS) and ("/" in given or os.path.exists(given))
 
 
 def column_names(names: Any, argument: str) -> list[str]:
-    """Return the column, or the columns of a composite id, named by an argument.
+    """Return the names of one column, or of the columns of a composite id, given by an argument.
 
-    Anything but a name or a list of different names raises OptionError.
+    Raise OptionError for anything but a name or a list of distinct names.
     """
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, list) or not listed or not all(isinstance(name, str) for name in listed):
@@ -331,7 +331,7 @@ def column_names(names: Any, argument: str) -> list[str]:
 def read_columns(
     rows: Source, groups: Sequence[Sequence[str]], weight: str | None = None
 ) -> tuple[list[Column], np.ndarray | None]:
-    """Read columns, composite if a group has several names, and the weights, in one go."""
+    """Read the columns in each group, as a composite column if it has several, and the weights, all at once."""
     needed = [name for group in groups for name in group] + ([] if weight is None else [weight])
     names = list(dict.fromkeys(needed))
     data = dict(zip(names, rows.columns(names), strict=True))
@@ -350,9 +350,9 @@ def column_of(
     where: str,
     untyped: Collection[str],
 ) -> Column:
-    """Make a column of one or several of a table's columns, its `own` ones; `names` are those of its parts.
+    """Make a column from the columns `own` of a table, one or several; `names` are the names of its parts.
 
-    `untyped` are columns of the table that its source gives no type.
+    `untyped` has the columns of the table whose source has no types.
     """
     where = f"column {', '.join(map(repr, own))} of {where}"
     parts = [data[each] for each in own]
@@ -362,9 +362,9 @@ def column_of(
 
 
 def weight_array(values: Any, where: str, *, text: bool = False) -> np.ndarray:
-    """Return weights as float64; a float64 array without nulls is not copied. Nulls raise.
+    """Return weights as float64 without copying a float64 array that has no nulls; raise WeightError for nulls.
 
-    The result is read-only. Weights that are `text` for lack of a type are read as numbers.
+    The result is read-only. If `text`, weights without type are read as numbers.
     """
     data = float_column(values, where, WeightError, text=text)
     if data.null_count:
@@ -375,7 +375,7 @@ def weight_array(values: Any, where: str, *, text: bool = False) -> np.ndarray:
 def float_column(
     values: Any, where: str, error: type[FastBCubedError], *, text: bool = False
 ) -> pa.ChunkedArray:
-    """Return numbers as float64, nulls kept; anything else raises `error`."""
+    """Return numbers as float64 with nulls kept; raise `error` for values that are not numbers."""
     try:
         data = plain(storage_of(convert(values, where)))
     except (ColumnError, IdTypeError) as fault:
@@ -393,7 +393,7 @@ def float_column(
 
 
 def _numbers(text: pa.ChunkedArray, where: str, error: type[FastBCubedError]) -> pa.ChunkedArray:
-    """Read numbers from text, in any notation."""
+    """Return the numbers in text, which may be in any notation; raise `error` for other text."""
     if not pa.types.is_string(text.type):
         return text
     try:
@@ -424,10 +424,10 @@ TO_READER = ("to_arrow_reader", "fetch_arrow_reader", "fetch_record_batch")
 
 
 def unwrapped(source: Any) -> Any:
-    """Return the frame or relation behind a Polars LazyFrame or a Splink frame; anything else unchanged.
+    """Return the table in a Polars LazyFrame, Splink frame or similar wrapper; other objects unchanged.
 
-    A Polars frame with Python objects becomes a dict of its columns, and a frame that has the dataframe interchange
-    protocol alone an Arrow table.
+    A Polars frame with Python objects becomes a dict of its columns. A frame that has only the dataframe interchange
+    protocol becomes an Arrow table.
     """
     if isinstance(source, type):
         return source
@@ -444,7 +444,7 @@ def unwrapped(source: Any) -> Any:
 
 
 def _of_interchange(frame: Any) -> Any:
-    """Return a frame as an Arrow table; unchanged if it is one of pandas, or cannot be exchanged."""
+    """Return a frame as an Arrow table by the interchange protocol; unchanged if from pandas or not convertible."""
     if is_pandas(frame, "DataFrame"):
         return frame
     from pyarrow.interchange import from_dataframe
@@ -453,12 +453,12 @@ def _of_interchange(frame: Any) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some libraries deprecate the protocol
             return from_dataframe(frame)
-    except Exception:  # whatever the library of the frame raises: it is refused by what to call on it
+    except Exception:  # whatever that library raises: the frame is refused later, with advice on what to call
         return frame
 
 
 def _collected(frame: Any) -> Any:
-    """Return the rows of a lazy frame; raise ColumnError if one of its steps fails, which is its author's."""
+    """Return the rows of a lazy frame; raise ColumnError if one of its steps, written by its author, fails."""
     try:
         return frame.collect()
     except (FastBCubedError, MemoryError):
@@ -472,10 +472,10 @@ def _collected(frame: Any) -> Any:
 
 
 def _of_splink(frame: Any) -> Any:
-    """Return a DuckDB relation if the frame lives in DuckDB, else a pandas frame."""
+    """Return a Splink frame as a DuckDB relation if it is in DuckDB, otherwise as a pandas frame."""
     try:
         return frame.as_duckdbpyrelation()
-    except (AttributeError, NotImplementedError, TypeError):  # another backend
+    except (AttributeError, NotImplementedError, TypeError):  # the frame is in another backend
         return frame.as_pandas_dataframe()
 
 
@@ -490,7 +490,7 @@ def arrow_table(source: Any) -> Any:
 
 
 def relation_schema(source: Any) -> Any:
-    """Return the schema of a DuckDB relation, which is run without rows for it; None for anything else."""
+    """Return the schema of a DuckDB relation, from a query without rows; None for anything else."""
     if is_result(source) or not (hasattr(source, "limit") and hasattr(source, "fetchall")):
         return None
     found = arrow_table(source.limit(0))
@@ -498,8 +498,9 @@ def relation_schema(source: Any) -> Any:
 
 
 def arrow_reader(source: Any, size: int) -> Any:
-    """Return the batches of a DuckDB relation or result; None for anything else."""
-    if hasattr(source, "executemany") and not is_result(source):  # a cursor of ADBC, which exports a stream
+    """Return a reader of the batches of a DuckDB relation or result; None for anything else."""
+    # an ADBC cursor, which exports a stream itself
+    if hasattr(source, "executemany") and not is_result(source):
         return None
     return _asked(source, TO_READER, size)
 
@@ -510,7 +511,7 @@ def _asked(source: Any, methods: tuple[str, ...], *arguments: int) -> Any:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # results are copied, which is unavoidable here
+            warnings.simplefilter("ignore")  # results have to be copied
             return ask(*arguments)
     except Exception as error:
         if not is_result(source):
@@ -523,9 +524,9 @@ def _asked(source: Any, methods: tuple[str, ...], *arguments: int) -> Any:
 
 
 def unlisted(source: Source, name: str) -> Source:
-    """Return rows with a single value in this column: unchanged, or one row per entry of its lists.
+    """Return rows with a list column expanded to one row per entry; other rows unchanged.
 
-    Other columns are repeated. An empty list, like a null, becomes a null.
+    Values of other columns are repeated. An empty list, like a null, becomes one row with a null.
     """
     kind = source.type_of(name)
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind

@@ -1,4 +1,4 @@
-"""Names of columns as they are typed: defaults that nobody named, and the arguments that a message proposes."""
+"""Column names as the caller types them: defaults that nobody typed, and the arguments that messages propose."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 
 from fastbcubed.errors import arg
 
-#: One column, or the columns of a composite id.
+#: The name of a column, or a list of those of a composite id.
 Names = str | Sequence[str]
 
 
 class Unnamed(str):
-    """A default name of a column, which is known not to have been named: a table may have better."""
+    """A default column name that the caller did not type, so that another column may be preferred."""
 
     __slots__ = ()
 
 
 class Typed:
-    """Writes the columns of one side as arguments; those of the other sides stay as given.
+    """Writes the columns of one side as arguments that leave the other sides' columns as given.
 
-    `others` have the other sides' columns by argument, in order; `side` is the place among them: of the truth 0, of
-    the prediction 1, of the truth of a diff, which is read first, 2. Without them the arguments are of a single table.
-    A prediction that is a `run` among several has its columns named for it alone.
+    `others` has the other sides' columns by argument, in order. `side` is the position among them: 0 for the truth, 1
+    for the prediction, 2 for the truth of a diff, which is read first. Without `others`, the arguments are those of a
+    single table. If the prediction is a `run` among several, its columns are named for that run only.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class Typed:
         self._side, self._others, self._run = side, others, run
 
     def __call__(self, columns: Mapping[str, Sequence[str]]) -> str:
-        """Return arguments with these columns as values."""
+        """Return, as text, the arguments with these columns as values."""
         return " and ".join(f"{arg(name, self._value(name, own))}" for name, own in columns.items())
 
     def _value(self, argument: str, names: Names) -> Any:
@@ -48,7 +48,7 @@ class Typed:
         if self._run is not None:
             (truth,) = found
             return (None if isinstance(truth, Unnamed) else truth), {self._run: own}
-        if self._side != 1:  # sides that are read later, and not named, stay so
+        if self._side != 1:  # sides that are read later keep their defaults
             found = [None if isinstance(each, Unnamed) else each for each in found]
         found.insert(self._side, own)
         return own if all(each == own for each in found) else tuple(found)

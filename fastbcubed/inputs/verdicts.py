@@ -1,4 +1,4 @@
-"""Verdicts on pairs of items: one vocabulary for links, judged pairs and labelled pairs."""
+"""Verdicts on pairs of items, in one vocabulary for links, judged pairs and labelled pairs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastbcubed.types import Int64s
 
 SAME, DIFFERENT, UNSURE = VERDICTS = ("same", "different", "unsure")
 
-#: Other words for the verdicts, as tools and spreadsheets write them, in lower case.
+#: Synonyms of the verdicts, as tools and spreadsheets write them, in lower case.
 SYNONYMS = {
     SAME: ("yes", "y", "true", "t", "match", "matched", "duplicate", "1", "1.0"),
     DIFFERENT: (
@@ -26,25 +26,25 @@ SYNONYMS = {
     UNSURE: ("maybe", "uncertain", "unknown", "not sure", "undecided"),
 }  # fmt: skip
 MEANT = {word: verdict for verdict, words in SYNONYMS.items() for word in (verdict, *words)}
-#: Words that are verdicts only in a column whose name says so.
+#: Words that count as verdicts only in a column that is named accordingly.
 DIGITS = {"0", "1", "0.0", "1.0"}
-#: Names of columns of verdicts, in lower case; the last is Zingg's, in which 2 is "not sure".
+#: Names of columns of verdicts, in lower case. The last one is Zingg's, where 2 means "not sure".
 NAMES = (
     "verdict", "is_match", "match", "is_duplicate", "duplicate", "predicted", "label", "clerical_match_score", "gold",
     "gold_label", "is_same", "same", "true_match", "ground_truth", "z_ismatch",
 )  # fmt: skip
 OF_ZINGG = {"2": UNSURE, "2.0": UNSURE}
 
-#: Verdicts as numbers: those of arrays.
+#: Verdicts as numbers in arrays.
 CODES = {SAME: 1, DIFFERENT: 0, UNSURE: -1}
-#: The number of a row without a verdict.
+#: The number for a row without a verdict.
 UNJUDGED = -2
-#: Rows of a table that are looked at for verdicts among columns whose name does not say so.
+#: Number of rows in which verdicts are looked for in columns that are not named accordingly.
 LOOKED_AT = 1 << 14
 
 
 def word_of(value: Any) -> str | None:
-    """Return a value as the text in which people write a verdict; None if there is none.
+    """Return a value as text without surrounding space, for comparison with verdicts; None if it is missing or empty.
 
     >>> word_of(" Yes "), word_of(True), word_of(float("nan")), word_of("")
     ('Yes', 'True', None, None)
@@ -55,7 +55,7 @@ def word_of(value: Any) -> str | None:
 
 
 def refuse_strange(strange: Iterable[str], n: int, n_rows: int, where: str) -> None:
-    """Raise JudgementError, as these texts of n rows are no verdicts."""
+    """Raise JudgementError for texts that are not verdicts, in `n` of `n_rows` rows."""
     listed = list(strange)
     raise JudgementError(
         f"a verdict must be {', '.join(map(repr, VERDICTS))}, yes, no, 1, 0 or empty, but {n} of {n_rows} in "
@@ -64,7 +64,7 @@ def refuse_strange(strange: Iterable[str], n: int, n_rows: int, where: str) -> N
 
 
 def as_verdicts(values: Any, name: str, where: str) -> Int64s:
-    """Return verdicts as numbers: 1 same, 0 different, -1 unsure, -2 none. Shapes: returns (n_rows,)."""
+    """Return verdicts as numbers: 1 same, 0 different, -1 unsure, -2 none. Shape: (n_rows,)."""
     texts, codes = _encoded(values)
     known = {**MEANT, **OF_ZINGG} if name.lower() == NAMES[-1] else MEANT
     strange = [word for word in texts if word is not None and word.lower() not in known]
@@ -76,7 +76,7 @@ def as_verdicts(values: Any, name: str, where: str) -> Int64s:
 
 
 def are_verdicts(name: str, values: Any) -> bool:
-    """Return whether the values of a column are verdicts: booleans, words for them, or 0 and 1 under such a name."""
+    """Return whether a column holds verdicts: booleans, words for verdicts, or 0 and 1 in a column so named."""
     kind = plain_type(values.type)
     if pa.types.is_boolean(kind):
         return True
@@ -94,11 +94,11 @@ def are_verdicts(name: str, values: Any) -> bool:
 
 
 def refuse_verdicts(found: Mapping[str, Any], where: str) -> None:
-    """Raise ColumnError if columns that are not named hold verdicts on links."""
+    """Raise ColumnError if columns that were not named hold verdicts on links."""
     names = [name for name, values in found.items() if are_verdicts(name, values)]
     if not names:
         return
-    names.sort(key=lambda name: name.lower() != "predicted")  # a tool's own comes before those of its input
+    names.sort(key=lambda name: name.lower() != "predicted")  # columns of the tool before those of its input
     values = found[names[0]].slice(0, LOOKED_AT)
     first = [word for word in _encoded(values)[0] if word is not None]
     columns = f"Column {names[0]!r} of {where} has" if len(names) == 1 else f"Columns {names} of {where} have"
@@ -110,7 +110,7 @@ def refuse_verdicts(found: Mapping[str, Any], where: str) -> None:
 
 
 def _encoded(values: Any) -> tuple[list[str | None], Int64s]:
-    """Return the distinct values as texts, and the number of each row's; -1 for null."""
+    """Return the distinct values as text, and for each row the position of its value, -1 for null."""
     data = plain(values) if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
     whole = combined(data)
     whole = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
@@ -119,7 +119,7 @@ def _encoded(values: Any) -> tuple[list[str | None], Int64s]:
 
 
 class Apart:
-    """Pairs that were judged not to match, by the codes of their items; they join nothing."""
+    """Pairs judged not to match, as codes of their items; they do not connect."""
 
     def __init__(self, left: Any, right: Any, n_unsure: int) -> None:
         self.left, self.right, self.n_unsure = left, right, n_unsure

@@ -1,1 +1,1 @@
-"""Documents drawn as text, HTML, Markdown, JSON and pages: number formats, escaping, charts, the template."""
+"""Rendering of documents as text, HTML, Markdown and JSON: number formats, escaping, charts and the page template."""

@@ -1,7 +1,7 @@
-"""A result as a document: blocks that text, HTML, Markdown and pages draw, and how each form of value is written.
+"""A result as a document: blocks to be rendered as text, HTML, Markdown or a page, and formats for values.
 
-A kind of result has one function that returns its document; renderers draw any. What only a page has room for, or only
-a text needs, stands in `Only`. A document is plain data, too: the JSON of a page, of which it is made again.
+Each kind of result has one function that returns its document; renderers accept any document. Blocks for pages only or
+for text only are wrapped in `Only`. A document can be converted to plain data, which pages contain as JSON, and back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fastbcubed.render.number_formats import (
 
 @dataclass(frozen=True)
 class Heading:
-    """A title above the blocks that follow; `side` marks it with the colour of a side."""
+    """A title above the blocks that follow; `side` names the side whose colour marks it."""
 
     title: Any
     level: int = 3
@@ -37,7 +37,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Prose:
-    """Sentences, a paragraph each. Style is one of "", "title", "lead", "indented", "note"."""
+    """Sentences, one per paragraph. The style is one of "", "title", "lead", "indented" and "note"."""
 
     sentences: Sequence[str]
     style: str = ""
@@ -45,7 +45,7 @@ class Prose:
 
 @dataclass(frozen=True)
 class Notice:
-    """A warning or note, or a gate that passed or failed."""
+    """A warning or note, or the outcome of a gate."""
 
     level: str
     message: str
@@ -54,7 +54,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class Notices:
-    """Notices, of `n` in all; `none` is the text where there are none."""
+    """Some of a result's `n` notices; `none` is the text to show if there are none."""
 
     rows: Sequence[Notice]
     title: str = ""
@@ -63,18 +63,19 @@ class Notices:
 
     @classmethod
     def of(cls, warnings: Sequence[Mapping[str, Any]], *, n: int = 0, none: str = "") -> Notices:
-        """Return the warnings of a result, of `n` in all."""
+        """Return warnings and notes as notices, where `n` is the number before any were left out."""
         rows = [Notice(each["level"], each["message"], each["code"]) for each in warnings]
         return cls(rows, "Before you rely on this", n, none)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A small table. The first `names` columns name a row, the others hold figures.
+    """A small table, whose first `names` columns identify the row; the others hold figures.
 
-    Cells are texts, or values that are written as the `forms` of their columns say. `about` is the name for screen
-    readers where there is no caption; `soft` are rows of little weight; `left` aligns figures to the left. Of columns
-    for which a line has no room, those of the highest of `ranks` go first; 0 stays, and `ON_PAGE` is on pages alone.
+    Cells are texts, or values formatted according to `forms`, one form per column. `about` is the name for screen
+    readers if there is no caption. `soft` has the rows to print in grey. `left` aligns figures to the left. If a line
+    is too narrow, columns with the highest of `ranks` are left out first; those of rank 0 stay, and those of rank
+    `ON_PAGE` are shown on pages only.
     """
 
     header: Sequence[str]
@@ -96,7 +97,7 @@ class Grid:
         names: int = 1,
         **how: Any,
     ) -> Grid:
-        """Return rows of values as a table; of each column, the header, the name of the value, its form and rank."""
+        """Return rows as a table; `columns` has the header, key (or keys), form and optionally rank of each."""
         header, keys, forms, ranks = zip(*((*column, 0)[:4] for column in columns), strict=True)
         cells = [
             [[*map(row.get, key)] if isinstance(key, tuple) else row.get(key) for key in keys] for row in rows
@@ -104,11 +105,11 @@ class Grid:
         return cls(header, cells, names, forms, ranks=ranks, **how)
 
     def form(self, column: int) -> str:
-        """Return how the values of a column are written."""
+        """Return the form of the values in a column."""
         return self.forms[column] if self.forms else "text" if column < self.names else "figure"
 
     def only(self, kept: Sequence[int]) -> Grid:
-        """Return the table of some columns."""
+        """Return the table restricted to these columns."""
         header, *rows = ([row[at] for at in kept] for row in (self.header, *self.rows))
         names = sum(at < self.names for at in kept)
         forms = [self.forms[at] for at in kept] if self.forms else ()
@@ -116,7 +117,7 @@ class Grid:
         return replace(self, header=header, rows=rows, names=names, forms=forms, ranks=ranks)
 
     def without_intervals(self, column: int) -> Grid:
-        """Return the table with the scores of a column alone, in the digits that their intervals support."""
+        """Return the table with a column's intervals removed; its scores keep the digits that the intervals support."""
         write = TEXT[self.form(column)]
         rows = [
             [*row[:column], write(row[column]).partition(" (")[0], *row[column + 1 :]] for row in self.rows
@@ -125,17 +126,17 @@ class Grid:
 
     @property
     def named(self) -> list[Any]:
-        """The header with a name for each column."""
+        """The header with a name for each column, also those without a title."""
         return [name or ("value" if at else "score") for at, name in enumerate(self.header)]
 
     @property
     def sortable(self) -> bool:
-        """Whether there is something to sort, by values rather than by texts of figures."""
+        """Whether sorting makes sense: the table has several rows, and values rather than formatted figures."""
         return len(self.rows) > 2 and bool(self.forms) and "figure" not in self.forms
 
     @property
     def texts(self) -> Grid:
-        """The same with cells as texts, without the columns of pages."""
+        """The table with all cells as text, without the columns that only pages show."""
         if ON_PAGE in self.ranks:
             return self.only([at for at, rank in enumerate(self.ranks) if rank != ON_PAGE]).texts
         written = self.rows
@@ -150,7 +151,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart, drawn by the function of `plots` of this name from its data; `said` is its text for screen readers."""
+    """A chart drawn by the function in `plots` named `draws` from `data`; `said` describes it to screen readers."""
 
     id: str
     draws: str
@@ -163,7 +164,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Beside:
-    """Columns of blocks side by side; in a text, blocks without empty lines between them."""
+    """Columns of blocks, side by side; in text, one below the other without blank lines."""
 
     columns: Sequence[Sequence[Block]]
     style: str = "two"
@@ -171,7 +172,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Only:
-    """Blocks that pages alone have, or texts alone (in a terminal, a notebook, and Markdown)."""
+    """Blocks for pages only, or for text only (in a terminal, in a notebook and in Markdown)."""
 
     medium: str
     blocks: Sequence[Block]
@@ -179,7 +180,7 @@ class Only:
 
 @dataclass(frozen=True)
 class Fold:
-    """Blocks that open on request; a text has them as they are."""
+    """Blocks that a page shows when the summary is clicked; text shows them at once."""
 
     summary: str
     blocks: Sequence[Block]
@@ -187,7 +188,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and values; `sides` are the sides whose colour marks a value."""
+    """Names and their values; `sides` gives the side whose colour marks each value."""
 
     facts: Sequence[tuple[str, str]]
     style: str = "plain"
@@ -196,14 +197,14 @@ class Facts:
 
 @dataclass(frozen=True)
 class Code:
-    """A command, or a call."""
+    """A command, or a call in Python."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Group:
-    """Members of a part of a cluster, of `n` in all: values, and the columns that differ from the commonest one."""
+    """Members of one part of a cluster, of `n` in all: values, and flags on those unlike the most common."""
 
     title: str
     name: Any
@@ -214,7 +215,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Members:
-    """The members of a cluster in groups; the columns have forms."""
+    """The members of a cluster in groups, with a form for each column."""
 
     header: Sequence[str]
     forms: Sequence[str]
@@ -223,7 +224,7 @@ class Members:
 
 @dataclass(frozen=True)
 class Opened:
-    """A cluster that opens to its blocks: name, outcomes, size, and its costs as (before, text, after)."""
+    """A cluster that opens to show blocks: its name, outcomes and size, and its costs as (before, text, after)."""
 
     id: str
     name: Any
@@ -236,7 +237,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class Clusters:
-    """Clusters that open, of which the first `printed` are open in print; a text has their table."""
+    """Clusters that can be opened, the first `printed` of them also in print; text shows `table` instead."""
 
     about: str
     rows: Sequence[Opened]
@@ -251,7 +252,7 @@ Block: TypeAlias = Union[  # noqa: UP007 - a string within refers to what is def
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page with a title."""
+    """A titled part of a page."""
 
     id: str
     title: str
@@ -261,7 +262,7 @@ class Section:
 def sections(
     parts: Mapping[tuple[str, str], Callable[..., Iterable[Block]]], *given: Any
 ) -> Iterator[Section]:
-    """Yield the sections that have anything, by id and title, one after the other, as some take long."""
+    """Yield the non-empty sections, given as functions by id and title; each is made when needed, as some take long."""
     for (name, title), part in parts.items():
         if blocks := list(part(*given)):
             yield Section(name, title, blocks)
@@ -269,7 +270,7 @@ def sections(
 
 @dataclass(frozen=True)
 class Document:
-    """A result: its kind and title, blocks below the title, and sections, which a text may take one by one."""
+    """A result as blocks: kind, title, the blocks below the title, and sections, which may be made one by one."""
 
     kind: str
     title: str
@@ -278,13 +279,13 @@ class Document:
 
     @property
     def blocks(self) -> Iterator[Block]:
-        """The blocks in their order, as they are made."""
+        """All blocks, in order, as they are made."""
         yield from self.head
         for section in self.sections:
             yield from section.blocks
 
     def with_gates(self, gates: Sequence[Notice]) -> Document:
-        """Return the document with the results of gates, before the first warnings."""
+        """Return the document with the outcomes of gates before the first notices."""
         first, *rest = self.sections
         at = next(
             (k for k, block in enumerate(first.blocks) if isinstance(block, Notices)), len(first.blocks)
@@ -294,19 +295,19 @@ class Document:
 
 
 def in_blocks(kind: str, blocks: Sequence[Block]) -> Document:
-    """Return a document of blocks alone, such as a part of a result that shows itself."""
+    """Return a document without sections, such as for a part of a result."""
     return Document(kind, "", blocks, ())
 
 
-#: Rank of columns for which only pages have room.
+#: Rank of columns that only pages show.
 ON_PAGE = 9
 
 
 # -- As plain data ---------------------------------------------------------------------------------
 
-#: Version of the layout of documents as data.
+#: Version of the layout of documents as plain data.
 LAYOUT = 2
-#: Fields that hold blocks, or parts of blocks; all others hold values of results, of any form.
+#: Fields, by type, that hold blocks or parts of blocks; all other fields hold plain values.
 PARTS = {
     "Document": ("head", "sections"), "Section": ("blocks",), "Only": ("blocks",), "Beside": ("columns",),
     "Fold": ("blocks",), "Clusters": ("rows", "table"), "Opened": ("blocks",), "Members": ("groups",),
@@ -315,7 +316,7 @@ PARTS = {
 
 
 def as_data(document: Document) -> dict[str, Any]:
-    """Return a document as plain data; what texts alone have is left out, and so are fields with their default."""
+    """Return a document as plain data without blocks for text only and without fields at their defaults."""
     head = {"format": "fastbcubed report", "layout": LAYOUT, "fastbcubed": __version__}
     return head | {key: value for key, value in _as_data(document).items() if key != "block"}
 
@@ -336,7 +337,7 @@ def _as_data(part: Any) -> Any:
 
 
 def of_data(data: Mapping[str, Any]) -> Document:
-    """Return the document of plain data."""
+    """Return the document that `as_data` converted to plain data."""
     made: Document = _of_data(
         {"block": "Document"} | {name: data[name] for name in ("kind", "title", *PARTS["Document"])}
     )
@@ -351,7 +352,7 @@ def _of_data(data: Any) -> Any:
     return KINDS[kind](**own | {name: _of_data(own[name]) for name in PARTS.get(kind, ()) if name in own})
 
 
-#: Parts of documents by name.
+#: The types of blocks and their parts, by name.
 KINDS: dict[str, Any] = {
     each.__name__: each
     for each in (
@@ -368,11 +369,11 @@ def _known(write: Callable[[Any], str], missing: str = "n/a") -> Callable[[Any],
     return lambda value: missing if value is None else write(value)
 
 
-#: Forms of a value and the ends of its interval, and of a change and its.
+#: Forms of a value with its interval, and of a change with its interval.
 INTERVALS = ("interval", "change")
-#: Forms that are numbers, to the right.
+#: Forms of numbers, which are aligned to the right.
 NUMBERS = ("count", "score", "any", "amount", "share", "percent", "delta", *INTERVALS, "figure")
-#: How values of a form are written in texts.
+#: How text formats the values of each form.
 TEXT: dict[str, Callable[[Any], str]] = {
     "name": label,
     "text": str,
@@ -388,7 +389,7 @@ TEXT: dict[str, Callable[[Any], str]] = {
     "change": _known(lambda ends: "" if ends[0] is None else with_interval(*ends, change=True), ""),
     "yes": lambda value: {True: "yes", False: "no", None: ""}[value],
 }
-#: And in pages, where a column of scores or shares has one number of decimals.
+#: How pages format them: the scores or shares of a column have the same number of decimals.
 PAGE = TEXT | {
     "score": _known(fixed),
     "share": _known(share),
@@ -397,5 +398,5 @@ PAGE = TEXT | {
 
 
 def _change(text: str, value: float) -> str:
-    """Return a difference with a sign."""
+    """Return a formatted difference with its sign."""
     return f"{'+' if value > 0 and not text.startswith('<') else ''}{text.replace('-', '−')}"

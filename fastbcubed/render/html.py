@@ -1,4 +1,4 @@
-"""HTML: a document as a fragment in a notebook, and as a page of its own."""
+"""Documents as HTML: a fragment for a notebook, or a page of its own."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from fastbcubed.runtime.output_files import written_aside
 
 
 class Shown:
-    """A result that shows itself as its document, in a terminal and in a notebook."""
+    """Base of results that are displayed as their document, in a terminal and in a notebook."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ class Shown:
 
 
 def drawn(blocks: Iterable[Block]) -> str:
-    """Return blocks as an element; charts are left to pages."""
+    """Return blocks as an HTML element, without charts, which only pages show."""
     return f"<div>{''.join(map(_html, blocks))}</div>"
 
 
@@ -83,18 +83,18 @@ def _html(block: Block) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text for HTML."""
+    """Return text escaped for HTML."""
     import html
 
     return html.escape(text.strip())
 
 
-#: Style of a cell where the page that shows it has none of its own, to be followed by the alignment.
+#: Style of a cell in a page without styles of its own; the alignment is appended.
 PADDED = "padding:.15em .6em;text-align:"
 
 
 def html_table(grid: Grid) -> str:
-    """Return a grid as a table."""
+    """Return a grid as an HTML table."""
     grid = grid.texts
     right = [grid.form(at) in NUMBERS for at in range(len(grid.header))]
 
@@ -109,16 +109,16 @@ def html_table(grid: Grid) -> str:
     return f"<table>{head}<tbody>{body}</tbody></table>"
 
 
-#: Bytes that no page reaches; and how often its listings are halved to stay below them.
+#: Maximum bytes of a page, and how often its listings may be halved to stay below.
 LARGEST, HALVINGS = 1_900_000, 12
-#: What JSON may not hold within a page, though JSON itself does not mind.
+#: Characters to escape in JSON within a page: they could end the script element.
 UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&"}
 #: A flag of the command line.
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 class Report:
-    """A page about a result: one HTML file that makes no request, and reads without scripts.
+    """A page about a result: one HTML file that loads nothing from elsewhere and is readable without scripts.
 
     Attributes
     ----------
@@ -146,16 +146,16 @@ class Report:
 
     @property
     def html(self) -> str:
-        """The page."""
+        """The page as HTML."""
         return self._made[0]
 
     @property
     def content(self) -> dict[str, Any]:
-        """All that is on the page, as plain data."""
+        """All content of the page, as plain data."""
         return self._made[1]
 
     def write(self, file: str | PathLike[str]) -> None:
-        """Write the page to a file, which is there as a whole or not at all.
+        """Write the page to a file, entirely or not at all.
 
         Raises
         ------
@@ -182,13 +182,14 @@ class Report:
 
 
 def made(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the page of a document, and its data, of which listings are halved until it is below its largest size."""
+    """Return a document's page and its data, with listings halved until the page is small enough."""
     from fastbcubed.render.plots import drawn as as_picture
 
     fitting = {**content, "halved": 0}
     pictures = {chart.id: as_picture(chart) for chart in charts_of(of_data(content).blocks)}
     for halvings in range(1, HALVINGS + 1):
-        if len(_as_data(fitting).encode("utf-8")) <= LARGEST // 2:  # which the page also has as text
+        # the page contains each row also as text, so the JSON may take half of it
+        if len(_as_data(fitting).encode("utf-8")) <= LARGEST // 2:
             text = rendered(fitting, pictures)
             if len(text.encode("utf-8")) < LARGEST:
                 return text, fitting
@@ -197,7 +198,7 @@ def made(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def charts_of(blocks: Iterator[Block]) -> Iterator[Chart]:
-    """Yield the charts among blocks, and those side by side."""
+    """Yield the charts among blocks, including those in columns and in blocks for pages only."""
     for block in blocks:
         match block:
             case Chart():
@@ -209,14 +210,14 @@ def charts_of(blocks: Iterator[Block]) -> Iterator[Chart]:
 
 
 def _as_data(content: Mapping[str, Any]) -> str:
-    """Return content as JSON that ends no script."""
+    """Return content as JSON that is safe within a script element."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     hidden = {ord(c): json.dumps(c)[1:-1] for c in set(text) if not c.isprintable()}
     return text.translate(UNSAFE | hidden)
 
 
 def rendered(content: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
-    """Return the page of a document as data, with these charts."""
+    """Return the page of a document given as data, with these charts as SVG."""
     from markupsafe import Markup
 
     from fastbcubed.render.plots import DARK, LIGHT, as_style
@@ -237,7 +238,7 @@ def rendered(content: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
 
 
 def _environment() -> Any:
-    """Return the template environment; it escapes all values."""
+    """Return the template environment, in which all values are escaped."""
     import jinja2
     from markupsafe import Markup
 
@@ -254,7 +255,7 @@ def _environment() -> Any:
         "kind": lambda block: type(block).__name__,
         "label": label,
         "flags": _with_whole_flags,
-        # figures and their signs stay on one line
+        # a number and its percent sign stay on one line
         "prose": lambda text: _with_whole_flags(text.replace(" %", "\u00a0%")),
         "svg": Markup,
         "written": lambda value, form: PAGE[form](value),
@@ -276,7 +277,7 @@ def _with_whole_flags(text: str) -> Any:
 
 
 def _seen(value: Any) -> Any:
-    """Return a value for a template, with invisible characters escaped; markup is made of such."""
+    """Return a value for a template, with invisible characters of text escaped; markup is returned unchanged."""
     return visible(value, kept="\n\u00a0") if type(value) is str else value
 
 
@@ -286,5 +287,5 @@ def _source(environment: Any, name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return the hash by which a content security policy allows a script or style of the page."""
+    """Return the hash by which the page's content security policy allows a script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"

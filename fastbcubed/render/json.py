@@ -1,4 +1,4 @@
-"""Results as plain data: JSON, and the part that a page has room for."""
+"""Results as plain data: JSON, and versions short enough for a page."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 
 from fastbcubed.runtime.arguments import whole_number
 
-#: Characters of a name that are kept.
+#: Maximum characters of a name.
 LONGEST = 200
-#: Characters of a message, which may quote several names.
+#: Maximum characters of a message, which may quote several names.
 LONGEST_TEXT = 1200
-#: Keys of texts that are sentences.
+#: Keys whose values are sentences.
 SENTENCES = frozenset({"message", "text", "sentences", "facts"})
-#: Entries of a list or mapping of a manifest.
+#: Maximum entries of a list or mapping in a manifest.
 MOST_ENTRIES = 20
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
-    """Return a text, or its beginning and how much is left out.
+    """Return a text, shortened if necessary with the number of characters left out.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def cut(text: str, longest: int = LONGEST) -> str:
 
 
 def shortened(value: Any, longest: int = LONGEST) -> Any:
-    """Return content as plain values whose texts are not longer than a page has room for."""
+    """Return content as plain values, with texts shortened to fit a page."""
     if isinstance(value, Mapping):
         return {
             cut(str(key)): shortened(each, LONGEST_TEXT if key in SENTENCES else longest)
@@ -51,7 +51,7 @@ def shortened(value: Any, longest: int = LONGEST) -> Any:
 
 
 def few_entries(value: Any, most: int = MOST_ENTRIES) -> Any:
-    """Return a value without the entries of its lists and mappings beyond a number, which is said in their place."""
+    """Return a value with lists and mappings cut to `most` entries, followed by the number left out."""
     if isinstance(value, Mapping):
         kept = {key: few_entries(each, most) for key, each in list(value.items())[:most]}
         return kept if len(value) <= most else kept | {"…": f"{len(value) - most:,} more"}
@@ -62,7 +62,7 @@ def few_entries(value: Any, most: int = MOST_ENTRIES) -> Any:
 
 
 def halved(content: Any) -> Any:
-    """Return a document as data with half as many rows of every listing, at least one."""
+    """Return a document (as plain data) with half of the rows of each listing, but at least one."""
     if isinstance(content, Mapping):
         return {
             key: each[: max(1, len(each) // 2)]
@@ -81,7 +81,7 @@ def as_json(value: Any, indent: int | None = 2) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Make a value fit for JSON: NaN and infinities become null, keys and odd types strings."""
+    """Return a value that JSON can represent: NaN and infinities become null, keys and other types strings."""
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

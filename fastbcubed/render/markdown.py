@@ -1,4 +1,4 @@
-"""Documents as Markdown, such as for the page of a job."""
+"""Documents as Markdown, such as for the summary of a CI job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fastbcubed.render.document import (
 
 
 def drawn(blocks: Iterable[Block], say: Callable[[str], str] = str) -> str:
-    """Return blocks with empty lines between them and after the last; `say` words sentences for the reader."""
+    """Return blocks separated and followed by blank lines; `say` rewords sentences for the reader."""
     return "".join(f"{text}\n\n" for text in (_markdown(block, say) for block in blocks) if text)
 
 
@@ -45,7 +45,7 @@ def _markdown(block: Block, say: Callable[[str], str]) -> str:
 
 
 def _table(grid: Grid) -> str:
-    """Return a grid with names to the left and figures to the right; failed gates are bold."""
+    """Return a grid with names aligned left and figures right; failed gates are bold."""
     grid = grid.texts
     under = ["---:" if grid.form(at) in NUMBERS else "---" for at in range(len(grid.header))]
     header, *rows = ([plain(cell) for cell in row] for row in (grid.named, *grid.rows))
@@ -54,7 +54,7 @@ def _table(grid: Grid) -> str:
 
 
 def plain(text: str) -> str:
-    r"""Return a text on one line, escaped so that Markdown shows it unchanged.
+    r"""Return text on one line, escaped so that Markdown displays it unchanged.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Number formats, names on one line, and sentences on counts."""
+"""Formats of numbers, names on one line, and sentences with counts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from fastbcubed.errors import visible
 from fastbcubed.metrics.metric import ROUNDED, without_rounding
 
-#: What clusters of an outcome are called when they are counted, if not as the outcome.
+#: Plural of outcomes that are nouns; others are adjectives and do not change.
 SEVERAL = {"fragment": "fragments", "union": "unions"}
 
 
 def score_text(value: float) -> str:
-    """Return a score in five significant digits, and more near 1: only 1 itself reads as 1.
+    """Return a score with five significant digits, or more near 1, so that only 1 itself is printed as 1.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def score_text(value: float) -> str:
 
 
 def fixed(value: float, decimals: int = 5, whole: float = 1.0) -> str:
-    """Return a score as a column of scores has it; only the whole itself reads as such, and only nothing as 0.
+    """Return a score with fixed decimals; only `whole` itself is printed as such, and only zero as 0.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def fixed(value: float, decimals: int = 5, whole: float = 1.0) -> str:
 
 
 def share(part: float) -> str:
-    """Return a share as a column of shares has it.
+    """Return a share as a percentage with two decimals.
 
     Examples
     --------
@@ -74,10 +74,10 @@ def share(part: float) -> str:
 def with_interval(
     value: float, low: float | None = None, high: float | None = None, *, change: bool = False
 ) -> str:
-    """Return a score and its interval, in the digits that the interval supports; without one the score alone.
+    """Return a score with its interval, to as many digits as the interval supports; without interval, the score.
 
-    These are two digits of half its width, at least three of the score, and as many as it takes for the score not to
-    read as 0 or 1, unless it is. A change has its sign.
+    The digits are the first two of the interval's half-width, but at least three of the score, and enough that a score
+    other than 0 or 1 is not printed as 0 or 1. A change has a sign.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def with_interval(
 
 
 def _decimals(value: float, low: float, high: float) -> int:
-    """Return how many decimals an interval supports."""
+    """Return the number of decimals that an interval supports."""
     finite = [end for end in (low, high) if math.isfinite(end)]
     half = (
         (finite[1] - finite[0]) / 2
@@ -121,7 +121,7 @@ def _decimals(value: float, low: float, high: float) -> int:
 
 
 def from_to(before: float, after: float, low: float | None, high: float | None) -> str:
-    """Return a score before and after, in the digits of the change, and the change with its interval.
+    """Return a score before and after, to the digits of the change, followed by the change and its interval.
 
     >>> from_to(0.85388, 0.97707, 0.088, 0.1584), from_to(0.5, 0.75, None, None)
     ('0.854 → 0.977, +0.123 (+0.088 to +0.158)', '0.50000 → 0.75000, +0.2500')
@@ -133,7 +133,7 @@ def from_to(before: float, after: float, low: float | None, high: float | None) 
 
 
 def percent(part: float) -> str:
-    """Return a share as a percentage; only all of it reads as 100 %, and only nothing as 0 %.
+    """Return a share as a percentage; only 1 itself is printed as 100 %, and only zero as 0 %.
 
     Examples
     --------
@@ -150,12 +150,12 @@ def percent(part: float) -> str:
 
 
 def count(number: int) -> str:
-    """Return a number of things, thousands apart."""
+    """Return an integer with commas between thousands."""
     return f"{number:,}"
 
 
 def counted(number: int, thing: str) -> str:
-    """Return how many things there are.
+    """Return a count with its noun, in the plural if needed.
 
     >>> counted(1, "item"), counted(2000, "item")
     ('1 item', '2,000 items')
@@ -164,12 +164,12 @@ def counted(number: int, thing: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names with commas, and an "and" before the last."""
+    """Return names joined by commas, with "and" before the last."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def not_computed(reasons: Mapping[str, str], title: str = "Not computed") -> list[str]:
-    """Return the scores that lack, by reason."""
+    """Return sentences that list the missing scores by reason."""
     names: dict[str, list[str]] = {}
     for name, reason in reasons.items():
         names.setdefault(reason, []).append(name)
@@ -177,7 +177,9 @@ def not_computed(reasons: Mapping[str, str], title: str = "Not computed") -> lis
 
 
 def outcomes_of(kind: str, n: int, counted: Mapping[str, int], *, past: bool = False) -> str:
-    """Return how many of n clusters have each outcome; the first is that nothing is wrong, or nothing `past`.
+    """Return a sentence on how many of `n` clusters have each outcome; the first is that nothing is wrong.
+
+    If `past`, the outcomes are of a change, and the first is that nothing changed.
 
     Examples
     --------
@@ -199,7 +201,7 @@ def outcomes_of(kind: str, n: int, counted: Mapping[str, int], *, past: bool = F
 
 
 def amount(weight: float) -> str:
-    """Return a weight: whole as a count, else in six significant digits."""
+    """Return a weight, as a count if it is whole, otherwise to six significant digits."""
     weight = float(weight)
     if math.isfinite(weight) and weight == round(weight) and abs(weight) < 1e15:
         return f"{int(weight):,}"
@@ -207,7 +209,7 @@ def amount(weight: float) -> str:
 
 
 def label(value: Any) -> str:
-    r"""Return the name of an item, cluster or slice on one line, with nothing that a terminal obeys.
+    r"""Return the name of an item, cluster or slice on one line, with control characters escaped.
 
     Examples
     --------
@@ -226,14 +228,14 @@ def label(value: Any) -> str:
 
 
 def named(value: Any) -> str:
-    """Return the name of an item, a cluster, a slice or a set of them, on one line."""
+    """Return the name of an item, cluster or slice, or of a set of these, on one line."""
     if isinstance(value, list | tuple):
         return ", ".join(map(label, value))
     return label(value)
 
 
 def signed(value: float) -> str:
-    """Return a difference with its sign, in four decimals or as many as it takes.
+    """Return a difference with its sign, with four decimals or as many as it needs.
 
     >>> signed(0.01234), signed(-0.00001234), signed(0.0), signed(float("nan"))
     ('+0.0123', '-0.00001234', '0', '')

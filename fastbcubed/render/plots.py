@@ -1,4 +1,4 @@
-"""Charts of pages as specifications of Vega-Lite: palette, axes, one function a chart, and their SVG."""
+"""Charts of pages as Vega-Lite specifications: palette, axes, a function per chart, and conversion to SVG."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from fastbcubed.render.vega import svg_of
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours of the chart elements, as CSS; each has one meaning on all charts and pages.
+    """Colours of chart elements in CSS notation; each colour has the same meaning in all charts and pages.
 
-    Truth and prediction are blue and orange, which all kinds of colour vision distinguish; they differ in lightness
-    as well.
+    Truth and prediction are blue and orange, which people with any kind of colour vision can distinguish; they also
+    differ in lightness.
     """
 
     ink: str = "#22262b"
@@ -34,7 +34,7 @@ class Palette:
     split: str = "#8a6a14"
     merged: str = "#a8417e"
     both: str = "#5a4a9c"  #: split and merged
-    calm: str = "#b7c0ca"  #: what needs no look: exact, unchanged, or too small a slice
+    calm: str = "#b7c0ca"  #: no need to look: exact, unchanged, or too small a slice
     good: str = "#2b7a50"  #: better
     bad: str = "#b5303a"  #: worse, lost, failed
 
@@ -45,12 +45,12 @@ DARK = Palette(
     split="#d3b04a", merged="#e58cc0", both="#b3a2f0", calm="#66717d", good="#6cc795", bad="#f0838a",
 )  # fmt: skip
 
-#: Names of the colours, keyed by the colours in charts; in a page they follow the reader's preference.
+#: Names of the colours used in charts; a page replaces them by variables to follow the reader's colour scheme.
 NAMES = {colour: name for name, colour in asdict(LIGHT).items()}
 
 
 def as_style(palette: Palette) -> str:
-    """Return the colours as properties of a style.
+    """Return the colours as custom properties in CSS.
 
     Examples
     --------
@@ -60,19 +60,19 @@ def as_style(palette: Palette) -> str:
     return "".join(f"--{name}:{colour};" for name, colour in asdict(palette).items())
 
 
-#: Width of a chart without its labels, and height of a row of a dot plot.
+#: Width of a chart without labels, and height of a row in a dot plot.
 WIDTH, ROW = 250, 20
-#: Characters of a line of a note above a chart, at most, and the pixels of one.
+#: Maximum characters per line of a note above a chart, and pixels per character.
 NOTE, PER_LETTER = 64, 5
-#: Characters of a name at an axis.
+#: Maximum characters of a name on an axis.
 LONGEST = 32
-#: Values that differ by no more are one place of an axis.
+#: Values that differ by at most this much are the same on an axis.
 ROUNDING = 1e-9
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
-#: Names of the sides, and colours of outcomes.
+#: Names of the sides.
 SIDES = {"true": "truth", "pred": "prediction"}
 KINDS = {"true": "true clusters", "pred": "predicted clusters"}
-#: What scores are called at an axis, if not by their names.
+#: Titles of scores on an axis, where they differ from the names.
 TITLES = {"f1": "F1", "mean_f1": "mean F1"}
 OUTCOMES = {
     "true": {"exact": "calm", "split": "split", "merged": "merged", "split and merged": "both"},
@@ -82,14 +82,14 @@ OUTCOMES = {
 Row = Mapping[str, Any]
 
 
-#: A chart as Vega-Lite specifies it.
+#: A Vega-Lite specification of a chart.
 Spec = dict[str, Any]
-#: Types of values, by their letters in the short form of a channel.
+#: Types of values, by the letter that stands for them in a channel such as "share:Q".
 TYPES = {"Q": "quantitative", "N": "nominal", "O": "ordinal"}
 
 
 def finished(chart: Spec, title: str | None = None, note: str = "") -> Spec:
-    """Return a chart in the colours and fonts of all charts, with a title and what its marks mean."""
+    """Return a chart in the common colours and fonts, with a title and a note on what its marks mean."""
     axis = {
         "labelColor": LIGHT.soft, "titleColor": LIGHT.soft, "gridColor": LIGHT.faint, "domain": False,
         "tickColor": LIGHT.faint, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal",
@@ -99,7 +99,7 @@ def finished(chart: Spec, title: str | None = None, note: str = "") -> Spec:
         "view": {"continuousWidth": 300, "continuousHeight": 300, "stroke": None},
         "font": FONT, "background": LIGHT.paper, "padding": 4,
         "axis": axis,
-        "axisX": {"labelFlush": False},  # a number stands below its line
+        "axisX": {"labelFlush": False},  # so that a number is centred below its line
         "axisY": {"grid": False, "ticks": False, "labelColor": LIGHT.ink, "labelPadding": 8},
         "legend": {
             "labelColor": LIGHT.ink, "titleColor": LIGHT.soft, "labelFontSize": 11, "labelLimit": 220,
@@ -112,7 +112,7 @@ def finished(chart: Spec, title: str | None = None, note: str = "") -> Spec:
 
 
 def titled(chart: Spec, title: str, note: str = "") -> Spec:
-    """Return a chart with a title, and below it a note in lines that are no wider than the chart."""
+    """Return a chart with a title and a note below it, wrapped to the width of the chart."""
     width = chart.get("width")
     line = min(NOTE, int(width / PER_LETTER)) if isinstance(width, int | float) else NOTE
     return {**chart, "title": {"text": title, **({"subtitle": wrap(note, line)} if note else {})}}
@@ -124,17 +124,17 @@ def beside(charts: Sequence[Spec]) -> Spec:
 
 
 def layers(*charts: Spec, **size: Any) -> Spec:
-    """Return charts one above the other, in one frame."""
+    """Return charts drawn over each other in one frame."""
     return {"layer": list(charts), **size}
 
 
 def marks(rows: Iterable[Row], kind: str, encoding: Spec, **how: Any) -> Spec:
-    """Return a chart of rows by marks of one kind, such as points, rules or bars."""
+    """Return a chart that draws each row as a mark of one kind, such as a point, rule or bar."""
     return {"data": {"values": list(rows)}, "mark": {"type": kind, **how}, "encoding": encoding}
 
 
 def shown(short: str, **how: Any) -> Spec:
-    """Return a channel that shows a field, with its type.
+    """Return a channel that encodes a field, with its type.
 
     >>> shown("share:Q", title=None)
     {'field': 'share', 'type': 'quantitative', 'title': None}
@@ -144,7 +144,7 @@ def shown(short: str, **how: Any) -> Spec:
 
 
 def hints(fields: Mapping[str, str]) -> list[Spec]:
-    """Return what is shown on pointing at a mark: fields by their titles.
+    """Return a tooltip: the fields to show, by title.
 
     >>> hints({"share of items": "share:Q"})
     [{'field': 'share', 'type': 'quantitative', 'title': 'share of items', 'format': '.1~%'}]
@@ -157,7 +157,7 @@ def hints(fields: Mapping[str, str]) -> list[Spec]:
 
 
 def intervals_of(rows: Iterable[Row], *kept: str) -> list[dict[str, Any]]:
-    """Return the intervals of rows that have one, and other values of the rows."""
+    """Return the interval and the `kept` values of each row that has an interval."""
     return [
         {name: row[name] for name in (*kept, "low", "high")}
         for row in rows
@@ -166,32 +166,32 @@ def intervals_of(rows: Iterable[Row], *kept: str) -> list[dict[str, Any]]:
 
 
 def mapped(short: str, values: Mapping[Any, Any], **how: Any) -> Spec:
-    """Return a channel (colour, shape, dash) that shows the values of a field as this mapping has them."""
+    """Return a channel (colour, shape or dash) that encodes the values of a field by this mapping."""
     return shown(short, scale={"domain": list(values), "range": list(values.values())}, **how)
 
 
 def names_axis(names: Sequence[str], short: str = "at:O") -> Spec:
-    """Return the axis of rows that are numbered, with their names."""
+    """Return an axis of numbered rows, labelled with their names."""
     return shown(short, title=None, axis={"labelExpr": f"{json.dumps(names)}[datum.value]"})
 
 
 def shares_axis(short: str, title: str | None, **how: Any) -> Spec:
-    """Return an axis of shares."""
+    """Return an axis of shares, in percent."""
     return shown(short, title=title, axis={"format": "~%", "tickCount": 5}, **how)
 
 
 def dashed_at(value: float, x: Spec, field: str) -> Spec:
-    """Return a dashed line at a value."""
+    """Return a dashed rule at a value."""
     return marks([{field: value}], "rule", {"x": x}, strokeDash=[4, 3], color=LIGHT.soft)
 
 
 def side_colours() -> Spec:
-    """Return the colours of the sides, with a legend."""
+    """Return a colour channel for the sides, with a legend."""
     return mapped("side:N", {SIDES["true"]: LIGHT.true, SIDES["pred"]: LIGHT.pred})
 
 
 def domain_of(values: Iterable[float]) -> list[float]:
-    """Return the range of an axis, with a little room; scores do not pass 0 and 1."""
+    """Return the range of an axis, slightly wider than the values, but within 0 and 1 if they are."""
     known = [value for value in values if value is not None and math.isfinite(value)] or [0.0, 1.0]
     low, high = min(known), max(known)
     room = 0.06 * (high - low) if high - low > ROUNDING else 0.02
@@ -200,12 +200,12 @@ def domain_of(values: Iterable[float]) -> list[float]:
 
 
 def short(text: str, longest: int = LONGEST) -> str:
-    """Return a name as an axis has room for it."""
+    """Return a name shortened to fit on an axis."""
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def scores_chart(verdict: Row) -> Spec:
-    """Return precision, recall and F1 with intervals, next to those of trivial predictions."""
+    """Return a chart of precision, recall and F1 with intervals, next to those of trivial predictions."""
     names = {"alone": "all alone", "one": "all in one cluster"}
     scores, extremes = verdict["scores"], verdict["extremes"]
     points = [
@@ -236,10 +236,10 @@ def scores_chart(verdict: Row) -> Spec:
 def slices_chart(
     slicing: Row, score: str, *, most: int = 20, longest: int = LONGEST, width: int = WIDTH
 ) -> Spec:
-    """Return a score by slice as dots with intervals, and that of all items as a line.
+    """Return a dot plot of a score by slice, with intervals and a dashed line for all items.
 
-    The scale is that of all scores of the slices; intervals that leave the frame end in arrows. Names have `longest`
-    characters at most, or are left out (0).
+    The axis covers all scores of the slices; intervals that extend beyond it end in arrows. Names have at most
+    `longest` characters; 0 leaves them out.
     """
     rows = [
         {"at": at, "value": row[score], "few": bool(row["few"]), "low": row.get(f"{score}_low"),
@@ -281,7 +281,7 @@ def slices_chart(
 
 
 def _charted(slicing: Row, most: int) -> list[Row]:
-    """Return the costliest slices: in their order if they are numbers, times or ranges, else by cost."""
+    """Return the costliest slices, sorted by value if these are numbers, times or ranges, otherwise by cost."""
 
     def cost(row: Row) -> float:
         return sum(row.get(f"{name}_loss") or 0.0 for name in ("precision", "recall"))
@@ -293,7 +293,7 @@ def _charted(slicing: Row, most: int) -> list[Row]:
 
 
 def _reached(slicing: Row, score: str, most: int) -> list[float]:
-    """Return the values of a score of all items and of the slices that are drawn, and intervals of large ones."""
+    """Return the values of a score that a chart must cover: overall, by slice, and interval ends of larger slices."""
     rows = [row for row in _charted(slicing, most) if row.get(score) is not None]
     sure = [row.get(f"{score}_{end}") for row in rows if not row["few"] for end in ("low", "high")]
     found = [*(row[score] for row in rows), slicing["overall"].get(score), *sure]
@@ -301,7 +301,7 @@ def _reached(slicing: Row, score: str, most: int) -> list[float]:
 
 
 def intervals_chart(estimated: Row) -> Spec:
-    """Return estimates as dots with intervals, one a row."""
+    """Return a dot plot of estimates with intervals, one per row."""
     rows = [
         {"slice": [row["name"]], "few": False, **{f"estimate_{end}": row[end] for end in ("low", "high")},
          "estimate": row["value"]}
@@ -311,7 +311,7 @@ def intervals_chart(estimated: Row) -> Spec:
 
 
 def crossed_chart(slicing: Mapping[str, Any], score: str, *, most: int = 14) -> Spec:
-    """Return a score by two attributes as a heat map: the darker, the more is lost; grey and small where few."""
+    """Return a heat map of a score by two attributes: darker cells lose more, small slices are grey."""
     rows = slicing["rows"]
     firsts, seconds = (_heaviest(rows, at, most) for at in (0, 1))
     cells = [
@@ -341,7 +341,7 @@ def crossed_chart(slicing: Mapping[str, Any], score: str, *, most: int = 14) -> 
 
 
 def sizes_chart(rows: Iterable[Row], of: str = "items") -> Spec:
-    """Return the share of items in clusters of each size, of both sides."""
+    """Return a bar chart of the share of items by cluster size, for both sides."""
     points = [
         {"size": row["size"].replace("-", "–"), "side": SIDES[row["side"]], "share": row["share_items"],
          "n": row["n_clusters"]}
@@ -359,7 +359,7 @@ def sizes_chart(rows: Iterable[Row], of: str = "items") -> Spec:
 
 
 def outcomes_chart(rows: Iterable[Row], side: str) -> Spec:
-    """Return the outcomes of the clusters of a side, as two bars of 100 %: by clusters, and by their items."""
+    """Return the outcomes of one side's clusters as two stacked bars, by number of clusters and of items."""
     colours = {outcome: getattr(LIGHT, name) for outcome, name in OUTCOMES[side].items()}
     own = [row for row in rows if row["side"] == side]
     bars = []
@@ -386,7 +386,7 @@ def outcomes_chart(rows: Iterable[Row], side: str) -> Spec:
 
 
 def lorenz_chart(curves: Mapping[str, Mapping[str, Any]]) -> Spec:
-    """Return how much of the loss is in how few clusters, with a mark at half of it."""
+    """Return Lorenz curves of the loss over clusters, costliest first, with a mark where half is reached."""
     points, halves = [], []
     for side, found in curves.items():
         points += [
@@ -398,7 +398,8 @@ def lorenz_chart(curves: Mapping[str, Mapping[str, Any]]) -> Spec:
             kind = KINDS[side].removesuffix("s" * (found["n_half"] == 1))
             text = f"half in {found['n_half']:,} {kind}"
             reached = (row["share_loss"] for row in found["curve"] if row["n_clusters"] >= found["n_half"])
-            share = next(reached, 0.5)  # of as few clusters as have half of the loss, it may be more
+            # the smallest number of clusters that reaches half of the loss may exceed it
+            share = next(reached, 0.5)
             halves.append({"side": SIDES[side], "n": found["n_half"], "share": share, "text": text})
     most = max((point["n"] for point in points), default=1)
     tens = [10**power for power in range(len(str(most)))]
@@ -423,7 +424,7 @@ def lorenz_chart(curves: Mapping[str, Mapping[str, Any]]) -> Spec:
 
 
 def repairs_chart(rows: Sequence[Row], start: float) -> Spec:
-    """Return F1 after the first repairs, one after the other."""
+    """Return a chart of F1 after each of the first repairs."""
     points = [{"n": 0, "f1": start}, *(
         {"n": row["rank"], "f1": row["running"], "kind": row["kind"], "cluster": label(row["cluster"])} for row in rows
     )]  # fmt: skip
@@ -445,7 +446,7 @@ def _two_digits(value: float) -> str:
 
 
 def _heaviest(rows: Iterable[Row], at: int, most: int) -> dict[str, int]:
-    """Return the values of an attribute with most items, and their places in the order of the rows."""
+    """Return the values of an attribute that have most items, each with its position on the axis."""
     items: dict[str, int] = {}
     for row in rows:
         name = label(row["slice"][at])
@@ -454,12 +455,12 @@ def _heaviest(rows: Iterable[Row], at: int, most: int) -> dict[str, int]:
     return {name: place for place, name in enumerate(sorted(kept, key=_in_order))}
 
 
-#: A number that a name begins with, those of bins included.
+#: The number at the beginning of a name, also in the name of a bin.
 LEADING = re.compile(r"(?:\[|<|>=)?(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 
 
 def _in_order(value: Any) -> tuple[bool, float, str]:
-    """Return a natural sort key of values or names: by the number, or leading number, then as text; nulls last."""
+    """Return a key that sorts by leading number, then by text, with nulls last."""
     name = label(value)
     number = LEADING.match(name)
     first = -math.inf if number is None or name[0] == "<" else float(number.group(1))
@@ -467,9 +468,9 @@ def _in_order(value: Any) -> tuple[bool, float, str]:
 
 
 def deltas_chart(rows: Iterable[Row]) -> Spec:
-    """Return differences from the baseline with intervals as a forest plot: better to the right, by any score.
+    """Return a forest plot of differences from the baseline with intervals, better always to the right.
 
-    Those that may be chance are hollow.
+    Differences that may be due to chance are hollow.
     """
     own = [row for row in rows if row.get("delta") is not None]
     several = len({row["experiment"] for row in own}) > 1
@@ -490,13 +491,13 @@ def deltas_chart(rows: Iterable[Row]) -> Spec:
 
 
 def _turned(row: Row) -> dict[str, Any]:
-    """Return a difference of a score of which low is good as if high were."""
+    """Return the difference of a score for which lower is better with its sign reversed."""
     ends = {"delta": "delta", "low": "high", "high": "low"}
     return {**row, **{end: -row[other] for end, other in ends.items() if row.get(other) is not None}}
 
 
 def slice_deltas_chart(rows: Sequence[Row], score: str, of_all: float | None, most: int = 20) -> Spec:
-    """Return the differences of a score by slice; those whose interval has 0, or is not known, are hollow."""
+    """Return a forest plot of a score's differences by slice, hollow if the interval includes 0 or is unknown."""
     own, names = [], []
     several = len({row["run"] for row in rows}) > 1
     for row in rows[:most]:
@@ -514,9 +515,9 @@ def slice_deltas_chart(rows: Sequence[Row], score: str, of_all: float | None, mo
 def _forest(
     rows: Sequence[Row], names: Sequence[str], held: tuple[str, str], title: str, of_all: float | None = None
 ) -> Spec:
-    """Return differences one below the other, with lines where there are intervals; hollow where they do not hold.
+    """Return a forest plot of differences, with their intervals if known; hollow where `holds` is false.
 
-    `of_all` is the difference over all items, a dashed line.
+    `of_all` is the difference over all items, drawn as a dashed line.
     """
     points = [
         {"at": at, "name": name, "delta": row["delta"], "holds": row.get("said") or held[not row.get("holds")]}
@@ -543,7 +544,7 @@ def _forest(
 
 
 def slice_changes_chart(rows: Sequence[Row], most: int = 20) -> Spec:
-    """Return the split and the merge rate of each slice, as stacked bars."""
+    """Return the split and merge rates of each slice as stacked bars."""
     names = [short(", ".join(map(label, row["slice"])), 32) for row in rows[:most]]
     bars = [
         {"at": at, "name": names[at], "kind": kind, "change": row[f"{kind}_change"] or 0.0}
@@ -562,7 +563,7 @@ def slice_changes_chart(rows: Sequence[Row], most: int = 20) -> Spec:
 
 
 def changes_chart(rows: Sequence[Row], of: str) -> Spec:
-    """Return what share of the items, or of their weight, is in clusters that became one thing or another."""
+    """Return a bar chart of the share of items (or of their weight) by what became of their clusters."""
     points = [{"became": row["became"], "share": row["share"] or 0.0} for row in rows]
     kinds = {"unchanged": "calm", **OUTCOMES["true"]}
     colours = {row["became"]: getattr(LIGHT, kinds.get(row["became"], "soft")) for row in rows}
@@ -576,7 +577,7 @@ def changes_chart(rows: Sequence[Row], of: str) -> Spec:
 
 
 def thresholds_chart(curve: Row) -> Spec:
-    """Return scores by threshold on an axis on which they differ near the best one, which is marked."""
+    """Return scores by threshold, on an axis that magnifies the range around the best threshold, which is marked."""
     rows, scores, best = curve["rows"], curve["scores"], curve["best"]
     colours = {"precision": LIGHT.pred, "recall": LIGHT.true, "f1": LIGHT.ink}
     points = [
@@ -609,23 +610,24 @@ def thresholds_chart(curve: Row) -> Spec:
     return layers(*drawn, width=WIDTH + 110, height=220)
 
 
-#: Where a label may stand by its point, the best place first: its alignment, and the offset of its end and middle.
+#: Places of a label next to its point, best first: its alignment, and the offset of its end and middle.
 LABELS: tuple[Row, ...] = (
     {"align": "right", "dx": -7, "dy": 8},
     {"align": "left", "dx": 7, "dy": -8},
     {"align": "right", "dx": -7, "dy": -8},
     {"align": "left", "dx": 7, "dy": 8},
 )
-#: Room that a letter of a label, and a label's line, take in pixels.
+#: Width of a letter of a label, and height of its line, in pixels.
 LETTER, LINE = 7.5, 13.0
 
 
 def placed(
     rows: Sequence[Row], low: float, high: float, width: float, height: float
 ) -> list[tuple[Row, Row]]:
-    """Return the labels that stand within the plot and overlap neither a label nor a point, with their places.
+    """Return the labels that fit into the plot without overlapping another label or a point, with their places.
 
-    The best threshold is placed first. A label without room is left out: the table of the curve has its threshold.
+    The label of the best threshold is placed first. Labels that do not fit are left out: the table of the curve has
+    their thresholds.
 
     >>> rows = [{"recall": 0.5, "precision": 0.9, "text": text, "best": text == "0.7"} for text in ("0.6", "0.7")]
     >>> [(row["text"], place["align"]) for row, place in placed(rows, 0.0, 1.0, 300, 300)]
@@ -659,7 +661,7 @@ def placed(
 
 
 def precision_recall_chart(curve: Row) -> Spec:
-    """Return precision by recall from threshold to threshold, near the best one; some are named, the best in bold."""
+    """Return a precision-recall curve over the thresholds around the best one; some points are labelled."""
     points = [
         {"at": at, **{name: row[name] for name in ("precision", "recall")}}
         for at, row in enumerate(curve["rows"])
@@ -686,26 +688,26 @@ def precision_recall_chart(curve: Row) -> Spec:
 
 
 SVG = "http://www.w3.org/2000/svg"
-#: Digits behind the point that are seen.
+#: A number with decimals beyond those that are visible.
 NUMBER = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
 LINK = re.compile(r"url\(#([^)]+)\)")
-#: How much wider a text may be in a font of the reader (DejaVu Sans, Verdana) than in Arial, in which it is measured.
+#: How much wider text may be in the reader's font (DejaVu Sans, Verdana) than in Arial, which is measured.
 ROOM = 1.3
-#: How much larger than it is laid out a chart is shown, where there is room.
+#: Factor by which charts are enlarged on a page that has room.
 SCALE = 1.15
-#: Attributes that say where another element is.
+#: Attributes that may refer to other elements.
 REFERENCES = ("clip-path", "fill", "stroke", "mask", "filter")
 
 
 def drawn(chart: Chart) -> str:
     """Return a chart as SVG."""
     spec = _enlarged(finished(_DRAWS[chart.draws](*chart.data)))
-    spec["config"]["aria"] = False  # descriptions of Vega-Lite, which breaks on titles with a backslash
+    spec["config"]["aria"] = False  # omits Vega-Lite's descriptions, which fail on titles with a backslash
     return as_inline(svg_of(json.dumps(spec)), chart.id, chart.said)
 
 
 def _enlarged(spec: Any) -> Any:
-    """Return a chart whose texts are laid out larger than they are shown, so that they fit in any usual font."""
+    """Return a chart with text laid out larger than it is shown, so that any common font fits."""
     if isinstance(spec, dict):
         return {
             key: value * ROOM if key.endswith(("ontSize", "Limit")) else _enlarged(value)
@@ -715,11 +717,11 @@ def _enlarged(spec: Any) -> Any:
 
 
 def as_inline(text: str, name: str, said: str) -> str:
-    """Return SVG as an inline element: without roles and styles, and with numbers as long as visible."""
+    """Return SVG as an inline element, without roles and styles, and with numbers rounded to visible digits."""
     ElementTree.register_namespace("", SVG)
     root = ElementTree.fromstring(text)
     ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
-    own = {each: f"{name}-{k}" for k, each in enumerate(ids)}  # Vega counts on from chart to chart
+    own = {each: f"{name}-{k}" for k, each in enumerate(ids)}  # Vega numbers ids across charts
     width, height = root.get("width", "0"), root.get("height", "0")
     for element in root.iter():
         for key in list(element.attrib):
@@ -734,7 +736,7 @@ def as_inline(text: str, name: str, said: str) -> str:
                 element.set(key, f"var(--{NAMES[value]})" if value in NAMES else value)
             elif key in ("d", "transform", "x2", "y2", "width", "height"):
                 element.set(key, NUMBER.sub(_rounded, element.attrib[key]))
-    if (ground := root.find(f"{{{SVG}}}rect")) is not None:  # that of the page
+    if (ground := root.find(f"{{{SVG}}}rect")) is not None:  # the background
         root.remove(ground)
     root.attrib.clear()
     root.attrib |= {
@@ -748,7 +750,7 @@ def _rounded(match: re.Match[str]) -> str:
     return f"{float(match.group()):.2f}".rstrip("0").rstrip(".")
 
 
-#: Functions that draw charts, by name.
+#: The functions that draw charts, by name.
 _DRAWS = {
     name.removesuffix("_chart"): draws for name, draws in list(globals().items()) if name.endswith("_chart")
 }

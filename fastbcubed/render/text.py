@@ -25,16 +25,16 @@ from fastbcubed.render.document import (
 )
 from fastbcubed.render.number_formats import label, listed
 
-#: Characters of a line, spaces between columns, and characters to which a column of text shrinks at most.
+#: Characters per line, spaces between columns, and minimum width to which a text column shrinks.
 WIDTH, GAP, NARROWEST = 80, 2, 8
-#: Characters of a line that a long text keeps before columns are left out; that a word or an id keeps, which the next
-#: command needs whole; and that a text has at most where lines are of any length.
+#: Minimum characters kept of a long text before columns are left out, and of a word or id, which the next command may
+#: need in full; and maximum characters of a text if lines have no maximum length.
 FOLDED, WHOLE, LONGEST = 20, 40, 400
 
 
 @dataclass(frozen=True)
 class Lines:
-    """How lines are written: how wide tables are, whether headings are bold; `say` words sentences for the reader."""
+    """How lines are written: width of tables, bold headings; `say` rewords sentences for the reader."""
 
     width: int | None = WIDTH
     styled: bool = False
@@ -42,12 +42,12 @@ class Lines:
 
 
 def drawn(blocks: Iterable[Block], lines: Lines = Lines()) -> str:
-    """Return blocks with empty lines between them. Charts have no text."""
+    """Return blocks as text, separated by blank lines; charts are left out."""
     return "".join(pieces(blocks, lines))
 
 
 def pieces(blocks: Iterable[Block], lines: Lines) -> Iterator[str]:
-    """Yield the text of each block that has one, after an empty line; what follows a heading stands below it."""
+    """Yield the text of each block, preceded by a blank line except at the beginning and below a heading."""
     before = ""
     for block in blocks:
         if text := _text(block, lines):
@@ -83,15 +83,15 @@ def _text(block: Block, lines: Lines) -> str:
 
 
 def sentence(notice: Notice, say: Callable[[str], str] = str) -> str:
-    """Return a notice with its level and code; `say` words its message for the reader."""
+    """Return a notice with its level and code; `say` rewords its message for the reader."""
     code = f" [{notice.code}]" if notice.code else ""
     return f"{notice.level.capitalize()}: {say(notice.message)}{code}"
 
 
 def aligned(grid: Grid, width: int | None = WIDTH, *, styled: bool = False) -> str:
-    """Return a grid as lines: names to the left, figures to the right unless the grid has them to the left.
+    """Return a grid as aligned lines: names to the left, figures to the right unless the grid says otherwise.
 
-    Columns for which a line has no room are named below; figures are never cut, and long texts go on below.
+    Columns that do not fit are named below the table. Figures are never cut; long texts wrap.
     """
     grid, left_out = fitted(grid, width)
     text = _lines(grid, width, styled)
@@ -100,10 +100,10 @@ def aligned(grid: Grid, width: int | None = WIDTH, *, styled: bool = False) -> s
 
 
 def fitted(grid: Grid, width: int | None) -> tuple[Grid, list[str]]:
-    """Return a grid as texts without columns for which a line has no room, and their names.
+    """Return a grid as text without the columns that do not fit on a line, and the names of these.
 
-    Those of the highest rank go first, from right to left. Intervals go before columns of their rank, from left to
-    right; the last one stays until figures go. Long texts and ids go on below before columns go.
+    Columns of the highest rank are left out first, from right to left. Intervals are left out before columns of their
+    rank, from left to right, but the last one not before figures. Long texts and ids wrap before columns are left out.
     """
     grid = grid.only([at for at in range(len(grid.header)) if ON_PAGE not in grid.ranks[at : at + 1]])
     ranks = [_rank(grid, at) for at in range(len(grid.header))]
@@ -129,7 +129,7 @@ def fitted(grid: Grid, width: int | None) -> tuple[Grid, list[str]]:
     return grid.texts.only(kept), [label(name) for name in names if name]
 
 
-#: Rank of intervals, and of figures but the first where a grid has no ranks; names and texts stay.
+#: Rank of intervals, and of figures other than the first, in a grid without ranks; names and texts stay.
 OF_INTERVALS, OF_FIGURES = 2, 1
 
 
@@ -140,7 +140,7 @@ def _rank(grid: Grid, at: int) -> int:
 
 
 def _folded(grid: Grid) -> list[int]:
-    """Return the characters that columns take if long texts go on below."""
+    """Return the width of each column if long texts wrap."""
     texts = grid.texts
     least = [
         max(FOLDED, *map(_longest_word, column)) for column in zip(texts.header, *texts.rows, strict=True)
@@ -162,12 +162,12 @@ def _widths(grid: Grid) -> list[int]:
 
 
 def _length(widths: Sequence[int]) -> int:
-    """Return the characters of a line that columns of these widths take."""
+    """Return the number of characters in a line with columns of these widths."""
     return sum(widths) + GAP * (len(widths) - 1)
 
 
 def _lines(grid: Grid, width: int | None, styled: bool) -> str:
-    """Return a grid of texts; where a line has no room, the widest columns of texts are folded, and very wide ones."""
+    """Return a grid of texts as lines; if they do not fit, the widest text columns wrap."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -199,7 +199,7 @@ def _lines(grid: Grid, width: int | None, styled: bool) -> str:
 
 
 def paragraph(text: str, before: str = "", after: str = "") -> str:
-    """Return a text in lines of a terminal; a number and its percent sign stay together."""
+    """Return text wrapped for a terminal; a number and its percent sign stay together."""
     together = (before + visible(text, SPACES)).replace(" %", "\0%")
     return textwrap.fill(
         together, WIDTH, subsequent_indent=after, break_long_words=False, break_on_hyphens=False

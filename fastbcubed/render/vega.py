@@ -1,4 +1,4 @@
-"""Vega-Lite to SVG: in this process, or, where that would wait for ever, in one of its own."""
+"""Conversion of Vega-Lite to SVG, in this process or, after a fork, in a separate one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 
 from fastbcubed.errors import FastBCubedError
 
-#: What the other process runs: a line of JSON in, another one out.
+#: Code of the separate process: reads and answers with a line of JSON each.
 CODE = """
 import json, sys, vl_convert
 for line in sys.stdin.buffer:
@@ -24,11 +24,12 @@ for line in sys.stdin.buffer:
 
 
 class _State:
-    """Whether the converter of this process has lost its threads, and the process that converts in its place."""
+    """Whether this process lost the converter's threads in a fork, and the process that converts instead."""
 
     def __init__(self, *, lost: bool = False) -> None:
         self.lost = lost
-        self.lock = threading.Lock()  # guards the pipes of the other process: one question at a time
+        # protects the pipes of the other process, which answers one request at a time
+        self.lock = threading.Lock()
         self.other: subprocess.Popen[bytes] | None = None
 
 
@@ -36,11 +37,11 @@ _state = _State()
 
 
 def svg_of(spec: str) -> str:
-    """Return a chart, which is JSON in one line, as SVG.
+    """Return a chart, given as JSON on one line, as SVG.
 
-    The converter has threads, which a forked child (of multiprocessing, or of a server that loads before it forks)
-    lacks: it would wait for them for ever. There another process converts; it takes a second to start, and ends with
-    this one, whose end closes its pipe.
+    The converter uses threads, which a forked child (of multiprocessing, or of a server that loads before it forks)
+    does not have, so that it would wait for ever. There, another process converts; it takes a second to start, and ends
+    with this process, which closes its pipe.
     """
     if not _state.lost:
         import vl_convert
@@ -63,7 +64,7 @@ def svg_of(spec: str) -> str:
                 f"process could be started to draw them: {error}. Start this process by spawn, or draw the "
                 "page in the parent process"
             ) from error
-        except BaseException:  # such as Ctrl-C: the next question must not get the answer to this one
+        except BaseException:  # such as Ctrl-C: the next request must not receive this answer
             if _state.other is not None:
                 _state.other.kill()
             raise
