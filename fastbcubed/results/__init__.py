@@ -1,1 +1,1 @@
-"""The results of an evaluation: scores, slices, clusters, items, files, text."""
+"""The results of an evaluation: scores, slices, clusters, items, and their files and text."""

@@ -1,4 +1,4 @@
-"""Whether a score is better than chance: predicted labels are shuffled, so that all clusters keep their sizes."""
+"""Test whether a score is better than chance, by shuffling predicted labels, which preserves cluster sizes."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from fastbcubed.results.figures import resolved
 from fastbcubed.runtime.arguments import seed_of, whole_number
 from fastbcubed.types import Int64s
 
-#: Labelings that are all looked at; where there are more, some are drawn.
+#: Up to this many labelings, all are tried; of more, some are drawn.
 ALL = 20_000
-#: Labels that are shuffled at most, over all draws: some minutes.
+#: Maximum number of labels shuffled over all draws, which takes some minutes.
 MOST = 1_000_000_000
 
 
 @dataclass(frozen=True)
 class ChanceTest:
-    """The result of a test whether a score is better than chance, given the cluster sizes.
+    """The result of a test whether a score is better than by chance, given the cluster sizes.
 
     Attributes
     ----------
@@ -78,12 +78,12 @@ class ChanceTest:
     __repr__ = __str__
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the result as plain values."""
         return asdict(self)
 
 
 def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0) -> ChanceTest:
-    """Test whether a score is better than by chance: predicted labels are shuffled, so that clusters keep their sizes.
+    """Test whether a score is better than by chance: predicted labels are shuffled, which preserves cluster sizes.
 
     If there are at most 20,000 labelings, all are tried, and the test is exact; otherwise `draws` of them are drawn.
     The cost is that of computing the score, times the number of draws. The test is for partitions without weights.
@@ -161,7 +161,7 @@ def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0
 
 
 def _why_not(table: Contingency) -> str:
-    """Return why labels cannot be shuffled so that margins stay; nothing if they can."""
+    """Return why labels cannot be shuffled with cluster sizes preserved; "" if they can."""
     if table.overlapping:
         return "clusters overlap, so labels cannot be shuffled without changing cluster sizes"
     if table.weighted:
@@ -177,7 +177,7 @@ def _tested(
     beta: float,
     seed: int | None,
 ) -> ChanceTest:
-    """Score all labelings, each distinct table once."""
+    """Return the result of a test from the scores of all labelings; each distinct table is scored only once."""
     true = np.repeat(np.arange(true_sizes.size), true_sizes)
     times: Counter[tuple[bytes, bytes]] = Counter()
     known: dict[tuple[bytes, bytes], float] = {}
@@ -213,13 +213,13 @@ def _equal(a: float, b: float) -> bool:
 
 
 def _n_labelings(sizes: Int64s) -> float:
-    """Return in how many ways labels can stand, infinite if these are too many to be counted."""
+    """Return the number of distinct labelings, or infinity if it is too large to be counted."""
     logs = math.lgamma(int(sizes.sum()) + 1) - math.fsum(math.lgamma(n + 1) for n in sizes.tolist())
     return math.exp(logs) - 0.5 if logs < 100 else math.inf
 
 
 def _all_labelings(sizes: Int64s) -> Iterator[Int64s]:
-    """Yield all ways in which labels can stand, in lexicographic order."""
+    """Yield all distinct labelings, in lexicographic order."""
     labels = np.repeat(np.arange(sizes.size), sizes).tolist()
     while True:
         yield np.array(labels)
@@ -236,7 +236,7 @@ def _all_labelings(sizes: Int64s) -> Iterator[Int64s]:
 
 
 def _random_labelings(sizes: Int64s, draws: int, seed: int) -> Iterator[Int64s]:
-    """Yield shuffled labels."""
+    """Yield randomly shuffled labels, `draws` times."""
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(sizes.size), sizes)
     for _ in range(draws):

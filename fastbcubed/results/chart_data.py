@@ -1,4 +1,4 @@
-"""Figures of an evaluation as its charts take them, and the tables beside these: sizes, losses, slices."""
+"""Data for the charts of an evaluation and the tables next to them: sizes, losses and slices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def size_rows(ev: Evaluation) -> list[dict[str, Any]]:
-    """Return clusters and items by the size of the cluster, in powers of two, of each side.
+    """Return the number of clusters and items by cluster size, in powers of two, for each side.
 
     Raises
     ------
@@ -50,23 +50,24 @@ def size_rows(ev: Evaluation) -> list[dict[str, Any]]:
 
 
 def lorenz_curves(ev: Evaluation) -> dict[str, Any]:
-    """Return the curves of the loss of each side, and their totals."""
+    """Return the Lorenz curve of each side's loss, and its totals."""
     return {
         side: {**ev.concentration[side], "curve": ev.lorenz(side, limit=POINTS).to_pylist()} for side in SIDES
     }
 
 
 def extremes(ev: Evaluation) -> dict[str, dict[str, float]]:
-    """Return precision, recall and F1 if all items were alone in the prediction, and if all were in one cluster.
+    """Return precision, recall and F1 of two trivial predictions: all items singletons, and all in one cluster.
 
-    Figures that the cells lack are left out: where clusters overlap, prediction-only items count, or nothing was kept.
+    Figures that need more than the kept cells, or are undefined since clusters overlap or prediction-only items count,
+    are left out.
     """
     cells = ev.contingency
     if not cells.has_cells or cells.overlapping or cells.outside:
         return {}
     recall = ev.losses.recall_alone()
     found = {} if recall is None else {"alone": (1.0, recall)}
-    # in one cluster, the precision is the mean over items of their true cluster's share of all items
+    # with one cluster, the precision of an item is its true cluster's share of all items
     true, total = ev.losses.size_classes("true"), cells.total_weight
     everything = true.n_items.sum() if cells.weighting == "outer" else total
     found["one"] = (float(true.squares.sum() / total / everything), 1.0)
@@ -75,18 +76,18 @@ def extremes(ev: Evaluation) -> dict[str, dict[str, float]]:
     }
 
 
-#: Scores that are drawn where all of them are known; otherwise the first few.
+#: Scores to draw if all of them are known; otherwise the first few are drawn.
 DRAWN = ("precision", "recall", "f1")
 
 
 def drawn_scores(ev: Evaluation) -> list[str]:
-    """Return the scores of slices and clusters that are shown."""
+    """Return the scores to show for slices and clusters."""
     known = [m.name for m in ev.metrics if not m.overall_only and m.name in ev.overall]
     return list(DRAWN) if set(DRAWN) <= set(known) else known[:4]
 
 
 def lost_by_all(ev: Evaluation) -> dict[str, float]:
-    """Return the loss of precision and of recall over all items, if computed or still computable."""
+    """Return the loss of precision and of recall over all items, if computed or if cells to compute it were kept."""
     sides = {lost: side for side, lost in LOSS_OF_SIDE.items()}
     known = [name for name, metric in LOSSES.items() if metric.name in ev.overall or ev.has_clusters]
     return {name: ev.losses.of_all(sides[name]) for name in known}
@@ -95,9 +96,9 @@ def lost_by_all(ev: Evaluation) -> dict[str, float]:
 def slicing_of(
     ev: Evaluation, key: SliceKey, whole: int = CHARTED, most: int = LISTED, order_by: str | None = None
 ) -> dict[str, Any]:
-    """Return one slicing: its slices with scores, losses and intervals; those that cost most if they are many.
+    """Return one slicing, with scores, losses and intervals of its slices, or of the costliest if there are many.
 
-    With `order_by`, those come first that `Evaluation.slices` lists first.
+    With `order_by`, slices are in the order of `Evaluation.slices`.
     """
     name = slice_name(key)
     table = ev._sliced[name] if name in ev.sliced else ev.slices(key, errors=_has_errors(ev))
@@ -114,7 +115,7 @@ def slicing_of(
     }  # fmt: skip
 
 
-#: Title of the chart of outcomes of each side, and what they mean.
+#: Title of the chart of outcomes for each side, and an explanation of the outcomes.
 OUTCOMES = {
     "true": ("Fate of the true clusters", (
         "Exact: a predicted cluster has the same items. Split: in several clusters. Merged: whole, but with "
@@ -126,7 +127,7 @@ OUTCOMES = {
 
 
 def about_slices(slicing: Mapping[str, Any] | None = None) -> str:
-    """Return what the marks of a chart of slices mean, or of any chart of slices."""
+    """Return an explanation of the marks in the chart of a slicing, or in general if None."""
     rows, scores = ([], ["any"]) if slicing is None else (slicing["rows"], slicing["scores"])
     if slicing and len(slicing["names"]) == 2:
         said = f"{'F1' if scores[-1] == 'f1' else scores[-1]}: decimal digits; darker is lower."
@@ -140,7 +141,7 @@ def about_slices(slicing: Mapping[str, Any] | None = None) -> str:
 
 
 def by_size(ev: Evaluation) -> dict[str, Any]:
-    """Return precision by the size of the predicted cluster, and recall by that of the true one.
+    """Return slices of precision by predicted cluster size, and of recall by true cluster size.
 
     Raises
     ------
@@ -158,7 +159,8 @@ def by_size(ev: Evaluation) -> dict[str, Any]:
         else:
             continue
         rows = _rows(ev, table, [key], [score])
-        rows.sort(key=lambda row: int(row["slice"][0].partition("-")[0]))  # 4 of "4-7"
+        # by the first number, such as 4 in "4-7"
+        rows.sort(key=lambda row: int(row["slice"][0].partition("-")[0]))
         found[key] = {
             "by": key, "names": [key], "scores": [score], "n": len(rows), "ordered": True, "numeric": True,
             "overall": {score: ev.overall[score]}, "rows": rows,
@@ -167,17 +169,17 @@ def by_size(ev: Evaluation) -> dict[str, Any]:
 
 
 def _has_errors(ev: Evaluation) -> bool:
-    """Return whether standard errors of slices are quickly computed."""
+    """Return whether standard errors by slice can be computed quickly."""
     return ev.standard_errors.are_shown_by_slice
 
 
 def _by_size_of_clusters(ev: Evaluation, key: str, score: str) -> Any:
-    """Return slices by size with one score, which is known by its loss; no rows are needed."""
+    """Return slices by cluster size with one score, derived from its loss by size, for which no rows are needed."""
     found = ev.losses.size_classes(key.removesuffix("_size"))
     n = found.smallest.size
     lost = {name: getattr(found, name)[:n] for name in LOSSES}
     weight, total = found.weight[:n], ev.contingency.total_weight
-    with np.errstate(invalid="ignore"):  # of sizes that no cluster has
+    with np.errstate(invalid="ignore"):  # 0 / 0 for sizes without clusters
         value = 1 - lost[f"{score}_loss"] * total / weight
     columns = {key: size_names(found.smallest), "n_items": found.n_items[:n], "weight": weight}
     table = table_of({**columns, **lost, score: value})
@@ -185,7 +187,7 @@ def _by_size_of_clusters(ev: Evaluation, key: str, score: str) -> Any:
 
 
 def _rows(ev: Evaluation, table: Any, names: list[str], scores: list[str]) -> list[dict[str, Any]]:
-    """Return slices: their names, figures, shares, scores with intervals, and whether they are small."""
+    """Return slices with names, figures, shares, scores with intervals, and whether they are small."""
     total, lost = ev.coverage.weight_scored(ev.policies), lost_by_all(ev)
     return [_row(row, names, ev, scores, total, lost) for row in table.to_pylist()]
 
@@ -198,7 +200,7 @@ def _row(
     total: float,
     lost: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Return one slice, with the intervals of its scores."""
+    """Return one slice, with intervals of its scores."""
     n_units = row.get("n_units")
     few = (row["n_items"] if n_units is None else n_units) < FEW
     found = {

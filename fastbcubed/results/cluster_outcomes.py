@@ -1,4 +1,4 @@
-"""Outcomes of clusters: exact, split, merged, both; found in passes over the cells, each for a range of clusters."""
+"""Outcomes of clusters (exact, split, merged, both), found in several passes over the cells if memory is limited."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 def ranges_of_clusters(
     table: Contingency, dtype: type, most: int | None = None
 ) -> Iterator[tuple[tuple[int, ...], list[NDArray[Any]]]]:
-    """Yield, for each pass, the first cluster of each side by code, and zeros for it and those that come after it.
+    """Yield, for each pass over the cells, the first cluster code of each side, and zeros for the clusters of the pass.
 
-    `most` is for how many clusters of both sides there may be zeros at once; for all when absent.
+    `most` limits the number of clusters of both sides per pass; without it, a single pass has all.
     """
     sizes = [table.n_codes[side] for side in SIDES]
     n_passes = 1 if most is None else max(1, -(-sum(sizes) // max(1, most)))
@@ -37,8 +37,8 @@ def ranges_of_clusters(
         yield firsts, [np.zeros(end - first, dtype) for first, end in zip(firsts, ends, strict=True)]
 
 
-#: The outcomes of each side: the same cluster is on the other side; its items are in several clusters there; they
-#: are in one cluster, together with others; both. A predicted cluster with items outside the truth is mixed, too.
+#: The outcomes on each side: the other side has the same cluster; the items are in several clusters there; the items
+#: are in one cluster with further items; both. A predicted cluster with items outside the truth is always mixed.
 OUTCOMES = {
     "true": ("exact", "split", "merged", "split and merged"),
     "pred": ("exact", "fragment", "union", "mixed"),
@@ -51,7 +51,7 @@ SCHEMA = pa.schema(
 
 
 def require_defined(table: Contingency) -> None:
-    """Raise MetricError where clusters may overlap."""
+    """Raise MetricError if clusters may overlap, where outcomes are not defined."""
     if table.overlapping:
         raise MetricError(
             "outcomes of clusters are not defined for overlapping clusters; pass partitions, without "
@@ -60,7 +60,7 @@ def require_defined(table: Contingency) -> None:
 
 
 def require_outcomes(table: Contingency, found: pa.Table | None) -> pa.Table:
-    """Return the outcomes of the clusters, or raise why there are none."""
+    """Return the outcomes of the clusters, or raise an error that says why there are none."""
     require_defined(table)
     if found is None:
         raise NotKeptError(
@@ -70,7 +70,7 @@ def require_outcomes(table: Contingency, found: pa.Table | None) -> pa.Table:
 
 
 def outcomes_of(table: Contingency, ranges: ClusterRanges | None) -> pa.Table | None:
-    """Return the table of `count_outcomes`; None where unknown or undefined."""
+    """Return the table of `count_outcomes`; None if it is unknown or undefined."""
     if table.overlapping or not table.has_cells:
         return None
     with Pool() as pool:
@@ -78,7 +78,7 @@ def outcomes_of(table: Contingency, ranges: ClusterRanges | None) -> pa.Table | 
 
 
 def outcome_code(side: str, outcome: str) -> int:
-    """Return the place of an outcome among those of a side."""
+    """Return the position of an outcome among those of its side."""
     if not is_one_of(outcome, OUTCOMES[side]):
         known = ", ".join(map(repr, OUTCOMES[side]))
         kind = "true" if side == "true" else "predicted"
@@ -87,7 +87,7 @@ def outcome_code(side: str, outcome: str) -> int:
 
 
 def marked(table: Contingency, side: str, marks: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
-    """Mark the clusters of a side by code, on top of the `marks` that other cells have left; see `mark_clusters`."""
+    """Return marks of a side's clusters by code, added to `marks` of other cells; see `mark_clusters`."""
     marks = np.zeros(table.n_codes[side], np.uint8) if marks is None else marks
     none = np.zeros(0, np.uint8)
     of_sides = (marks, none) if side == "true" else (none, marks)
@@ -96,26 +96,26 @@ def marked(table: Contingency, side: str, marks: NDArray[np.uint8] | None = None
 
 
 def with_unlabelled(table: Contingency) -> NDArray[np.integer]:
-    """Return the predicted clusters by code, ascending, that hold items which the truth lacks, where these count."""
+    """Return the sorted codes of predicted clusters with items outside the truth, if these count."""
     alone = table.alone("pred") if table.outside else None
     return (
         np.empty(0, np.int64) if alone is None else np.sort(alone.codes[alone.n > 0])
-    )  # files list all clusters
+    )  # sorted and filtered, as files list all clusters
 
 
 def mixed(marks: NDArray[np.uint8], first: int, codes: NDArray[np.integer]) -> NDArray[np.uint8]:
-    """Mix clusters that are with others, those of these codes: no true cluster of such others is known to be whole.
+    """Mark clusters that have further items, given by code, as mixed: no true cluster is known to be whole in them.
 
-    The marks, or outcomes, of clusters from a first code on are changed, and returned.
+    `marks` are changed and returned; they are marks or outcomes of the clusters from code `first`.
     """
     start, stop = np.searchsorted(codes, (first, first + marks.size))
     own = codes[start:stop] - first
-    marks[own] |= marks[own] >> 1  # "with others" is the bit above "in parts"
+    marks[own] |= marks[own] >> 1  # the bit "with others" is next to the bit "in parts"
     return marks
 
 
 def named(columns: Mapping[str, Any], side: str, without: NDArray[np.bool_] | None = None) -> dict[str, Any]:
-    """Return columns of clusters in which outcomes go by name, if there are any; null for those `without` one."""
+    """Return columns of clusters with outcomes by name, if any; null for the clusters marked in `without`."""
     if "outcome" not in columns:
         return dict(columns)
     names = from_texts(list(OUTCOMES[side]))
@@ -124,9 +124,9 @@ def named(columns: Mapping[str, Any], side: str, without: NDArray[np.bool_] | No
 
 
 def count_outcomes(table: Contingency, pool: Pool, most: int | None = None) -> pa.Table:
-    """Return clusters, items, weight and losses by side and outcome.
+    """Return the number of clusters and items, the weight and the losses, by side and outcome.
 
-    `most` is how many clusters may be marked at once, a byte each; the cells are passed through as often as needed.
+    `most` limits the number of clusters marked at a time (one byte each); the cells are read as often as needed.
     """
     n_clusters, n_items = np.zeros((2, 4), np.int64), np.zeros(8, np.int64)
     unlabelled = with_unlabelled(table)
@@ -154,7 +154,7 @@ def count_outcomes(table: Contingency, pool: Pool, most: int | None = None) -> p
 def _add_up(
     table: Contingency, firsts: tuple[int, ...], marks: list[NDArray[np.uint8]], start: int, stop: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the items of each outcome in a range of cells, and sums by run; see `add_by_outcome`."""
+    """Return the number of items by outcome for a range of cells, and sums by run of cells; see `add_by_outcome`."""
     from fastbcubed.metrics import compiled
 
     n_items, sums = np.zeros(8, np.int64), np.zeros((-(-(stop - start) // kernels.partition.RUN), 3, 8))

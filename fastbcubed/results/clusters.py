@@ -1,4 +1,4 @@
-"""Clusters with their confusion matrices, and the labels of all clusters of a side."""
+"""Tables of clusters with their confusion matrices, and the labels of all clusters of a side."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ from fastbcubed.runtime.threads import Pool, blocks
 
 
 class LabelShards:
-    """Labels by key, in shards; a lookup reads the whole shard."""
+    """Labels by key, divided into shards by the bits of the key; a look-up reads a whole shard."""
 
     def __init__(
         self,
@@ -85,12 +85,12 @@ class LabelShards:
         pool.map(put, stretches, stage="bring the names of clusters together")
 
     def _put(self, index: int, labels: Column, seed: int | None, alone: Pool) -> None:
-        """Take the labels of a block, each once."""
+        """Store the labels of a block, each label once."""
         keys, _ = seeded_keys(labels, seed, alone)
         nulls = labels.null_rows
         if nulls is None:
             rows = number(keys, alone).firsts
-        else:  # their keys are arbitrary
+        else:  # keys of nulls are arbitrary
             known = np.flatnonzero(~nulls)
             rows = known[number(keys[known], alone).firsts]
         mixed = kernels.partition.mix_all(keys[rows])
@@ -101,14 +101,15 @@ class LabelShards:
         self._stash.put(index, table, bounds)
 
     def _home(self, mixed: NDArray[np.int64]) -> NDArray[np.int16]:
-        """Return the shard of each key, from the bits that assign rows and cells to shards."""
+        """Return the shard of each key, given by the same bits that assign rows and cells to shards."""
         bits_of = kernels.partition.bits_of
-        bits_of = getattr(bits_of, "py_func", bits_of)  # for arrays, whether it is compiled or not
+        # the version for arrays, whether the kernel is compiled or not
+        bits_of = getattr(bits_of, "py_func", bits_of)
         home: NDArray[np.int64] = bits_of(mixed, MAX_BITS, self._bits)
         return home.astype(np.int16)
 
     def find(self, mixed: NDArray[np.int64], pool: Pool) -> tuple[pa.Array, NDArray[np.bool_]]:
-        """Return the label of each mixed key, and a mask of those that have one. Shape (n,)."""
+        """Return the label of each mixed key, null if there is none, and the mask of keys that have one. Shape (n,)."""
         home = self._home(mixed)
         pieces, at = [], np.full(mixed.size, -1)
         n_labels = 0
@@ -126,18 +127,18 @@ class LabelShards:
 
     def _shard(self, shard: int) -> tuple[NDArray[np.int64], pa.Array]:
         if self._read is None or self._read[0] != shard:
-            self._read = None  # before the next one is there
+            self._read = None  # freed before the next shard is read
             table = self._stash.read(shard)
             self._read = (shard, to_numpy(table["key"].combine_chunks()), combined(table["label"]))
         return self._read[1:]
 
 
-#: Rows by which the width of labels is judged.
+#: Number of rows from which the width of labels is estimated.
 SHOWN = 1 << 12
 
 
 def label_bytes(first: Column) -> int:
-    """Estimate the bytes of a label from the first rows; 0 for integers, which are their own keys."""
+    """Return the estimated bytes per label, from the first rows; 0 for integers, which are their own keys."""
     if number_type(first) is not None or not len(first):
         return 0
     shown = [plain(column) for column in first.rows_of(np.arange(0, len(first), -(-len(first) // SHOWN)))]
@@ -145,7 +146,7 @@ def label_bytes(first: Column) -> int:
 
 
 class NamesByKey:
-    """The labels of clusters by code."""
+    """Finds the labels of clusters by code, reading the input again unless labels are integers."""
 
     def __init__(
         self,
@@ -161,14 +162,14 @@ class NamesByKey:
         self._made = made
         self._bits, self._directory = bits, directory
         self._threads = threads
-        self._one_at_a_time = threading.Lock()  # reading takes memory
+        self._one_at_a_time = threading.Lock()  # since reading takes memory
         self._sides = {
             "true": _Labels(pair, 0, labels[0], seeds[0], keys.true),
             "pred": _Labels(pair, 1, labels[1], seeds[1], keys.pred),
         }
 
     def __call__(self, side: str, codes: NDArray[np.integer]) -> pa.Array:
-        """Return the labels of clusters, null for one that a policy has made."""
+        """Return the labels of clusters by code; null for clusters created by a policy."""
         own = self._sides[side]
         keys = kernels.partition.unmix_all(np.ascontiguousarray(own.keys[codes]))
         made = self._are_made(keys)
@@ -183,15 +184,16 @@ class NamesByKey:
 
     @contextmanager
     def all_of(self, side: str) -> Iterator[Callable[[NDArray[np.integer]], pa.Array]]:
-        """Return a function from codes to labels, for reading all labels of a side in order of code."""
+        """Yield a function from codes to labels, for reading all labels of a side in the order of their codes."""
         own = self._sides[side]
         if own.kind is not None:
             yield partial(self, side)
             return
-        with Spill(self._directory, named=True) as spill, Pool(1) as pool:  # others work on tables meanwhile
+        # a single thread, as other threads work on tables meanwhile
+        with Spill(self._directory, named=True) as spill, Pool(1) as pool:
             with self._one_at_a_time:
                 shards = LabelShards(own.stretches, own.labels_of, own.seed, self._bits, spill, pool)
-                buffers.release()  # the memory of reading
+                buffers.release()  # frees the memory used for reading
 
             def labels(codes: NDArray[np.integer]) -> pa.Array:
                 mixed = np.ascontiguousarray(own.keys[codes])
@@ -203,7 +205,7 @@ class NamesByKey:
             yield labels
 
     def codes_of(self, side: str, labels: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-        """Return those of some texts that are labels of clusters of a side, and the codes of these clusters."""
+        """Return the texts that are labels of a side, and the codes of their clusters."""
         own = self._sides[side]
         column = Column("cluster", [pa.chunked_array([list(labels)], pa.large_string())])
         keys, _ = seeded_keys(column, own.seed, Pool(1))
@@ -220,28 +222,28 @@ class NamesByKey:
 
 
 class _Labels:
-    """The labels of one side."""
+    """The labels of one side, and how to find them."""
 
     def __init__(self, pair: Pair, k: int, first: Column, seed: int | None, keys: NDArray[np.int64]) -> None:
         self.keys = keys
         self.seed = seed
         self.kind = number_type(first)
         if self.kind is not None:
-            return  # and hold on to nothing
+            return  # without references to the inputs
         self.none = first.take(np.empty(0, np.int64))
         self._name = pair.names[k]
         self.stretches = pair.stretches[k if len(pair.stretches) == 2 else 0]
         self._at = 0 if len(pair.stretches) == 2 else k
 
     def labels_of(self, sides: Sequence[Any]) -> Column:
-        """Return the labels of a block that has these sides."""
+        """Return the labels in a block, given the sides that the block has."""
         labels: Column = sides[self._at].labels
         return labels
 
     def in_own_type(self, found: pa.Array) -> pa.Array:
-        """Return labels that were stored without dictionaries or views in the type that they have in the input.
+        """Return labels that were stored without dictionaries or views, converted to the type in the input.
 
-        Codes of a dictionary are 32 bits wide if there may be more labels than its own can tell apart.
+        Codes of a dictionary become 32 bits wide if there may be more labels than the input's codes can represent.
         """
         kind = self.none.type
         if pa.types.is_dictionary(kind):
@@ -250,7 +252,7 @@ class _Labels:
         return found if found.type == kind else found.cast(kind)
 
     def require_found(self, n_missing: int, n: int) -> None:
-        """Raise if labels were not found."""
+        """Raise FileFormatError if labels were not found."""
         if n_missing:
             raise FileFormatError(
                 f"{n_missing} of {n} clusters of {self._name} were not found when it was read again for "
@@ -258,9 +260,9 @@ class _Labels:
             )
 
     def look_for(self, wanted: NDArray[np.int64], pool: Pool) -> tuple[pa.Array, NDArray[np.int64]]:
-        """Read the input until the label of every key is found; return these, and the key of each."""
+        """Read the input until the labels of all keys are found; return the labels, and each key's position there."""
         place = np.full(wanted.size, -1)
-        low = (8 << wanted.size.bit_length()) - 1  # these bits tell most other keys from those wanted
+        low = (8 << wanted.size.bit_length()) - 1  # enough bits to rule out most other keys
         likely = np.zeros(low + 1, bool)
         likely[wanted & low] = True
         pieces = [self.none]
@@ -274,7 +276,7 @@ class _Labels:
                 for block in blocks:
                     labels = self.labels_of(block.sides)
                     keys, _ = seeded_keys(labels, self.seed, alone)
-                    nulls = labels.null_rows  # their keys are arbitrary
+                    nulls = labels.null_rows  # keys of nulls are arbitrary
                     there = likely[keys & low]
                     rows = np.flatnonzero(there if nulls is None else there & ~nulls)
                     at = np.minimum(np.searchsorted(wanted, keys[rows]), wanted.size - 1)
@@ -295,7 +297,7 @@ class _Labels:
 
 
 def require_items(table: Contingency, metrics: list[Metric], beta: float, *, by_unit: bool = False) -> None:
-    """Raise NotKeptError if a score takes the weights of the items, and these were not kept."""
+    """Raise NotKeptError if a score needs the weights of items and these were not kept."""
     known = (known_by_unit if by_unit else known_by_cluster)(table, metrics, beta)
     for metric in metrics:
         if metric not in known:
@@ -303,7 +305,7 @@ def require_items(table: Contingency, metrics: list[Metric], beta: float, *, by_
 
 
 def _not_kept(names: Sequence[str]) -> Message:
-    """Say that scores take the weights of the items, which were not kept."""
+    """Return a message that scores need the weights of items, which were not kept."""
     return Message(
         f"{', '.join(names)} take{'s' * (len(names) == 1)} the weight of each item, but the items were not "
         f"kept; evaluate or save with {arg('keep', 'items')} to have it"
@@ -311,7 +313,7 @@ def _not_kept(names: Sequence[str]) -> Message:
 
 
 def warn_of_left_out(table: Contingency, metrics: list[Metric], beta: float, *, stacklevel: int) -> None:
-    """Warn of scores that a listing of clusters lacks, as they take the weights of the items."""
+    """Warn of scores missing from a listing of clusters because they need the weights of items."""
     known = known_by_cluster(table, metrics, beta)
     if left_out := [m.name for m in metrics if m not in known and not m.overall_only]:
         message = f"the listing of clusters lacks some scores: {_not_kept(left_out)}"
@@ -319,14 +321,14 @@ def warn_of_left_out(table: Contingency, metrics: list[Metric], beta: float, *, 
 
 
 def known_by_cluster(table: Contingency, metrics: list[Metric], beta: float) -> list[Metric]:
-    """Return which scores can be computed from the kept data."""
+    """Return the scores that can be computed from the kept data."""
     if table.rows is not None:
         return metrics
     return [m for m in metrics if not aggregation.takes_items(table, m, beta)]
 
 
 def known_by_unit(table: Contingency, metrics: list[Metric], beta: float) -> list[Metric]:
-    """Return which scores can be added up by unit: pairs of weighted items take each item."""
+    """Return the scores that can be summed by unit from the kept data; pairs of weighted items need each item."""
     known, of_pairs = known_by_cluster(table, metrics, beta), table.rows is None and table.weighted
     return [m for m in known if not (of_pairs and "pairs" in m.sums)]
 
@@ -334,12 +336,12 @@ def known_by_unit(table: Contingency, metrics: list[Metric], beta: float) -> lis
 def listing_of(
     first: int, columns: dict[str, NDArray[Any]], side: str, outcome: str | None = None
 ) -> pa.Table:
-    """Return the clusters from a code on that have a scored item, and this outcome; their codes as "code"."""
+    """Return a table of the clusters that have scored items and this outcome, with codes counted from `first`."""
     there = columns["n_items"] > 0
     if outcome is not None:
         there &= columns["outcome"] == outcome_code(side, outcome)
     chosen = np.flatnonzero(there)
-    if chosen.size < there.size:  # else nothing is copied
+    if chosen.size < there.size:  # otherwise no copy is needed
         columns = {name: values[chosen] for name, values in columns.items()}
     return table_of({"code": chosen + first} | named(columns, side))
 
@@ -347,9 +349,9 @@ def listing_of(
 def columns_by_code(
     table: Contingency, side: str, metrics: list[Metric], beta: float, total: float | None = None
 ) -> dict[str, NDArray[Any]]:
-    """Return n_items, weight, n_parts, exact, outcome, losses and scores of every cluster by code.
+    """Return n_items, weight, n_parts, exact, outcome, losses and scores of each cluster, by code.
 
-    `total` is the weight of all items, if `table` has a part of them.
+    `total` is the weight of all items, if `table` has only some of them.
     """
     total = table.total_weight if total is None else total
     scores = aggregation.means_by_cluster(table, side, metrics, beta=beta, total=total)
@@ -361,7 +363,7 @@ def columns_by_code(
 
 
 def losses_of_cover(cover: Cover, side: str) -> dict[str, NDArray[np.float64]]:
-    """Return the losses of clusters that overlap: through the clusters themselves, or else split equally."""
+    """Return the losses of overlapping clusters: charged to clusters that cause them, otherwise split equally."""
     losses = {}
     for name, metric in LOSSES.items():
         if name == LOSS_OF_SIDE[side]:
@@ -377,7 +379,7 @@ def item_columns(
 ) -> pa.Table:
     """Return row, weight, tp, fp, fn, tn (null under "outside"), losses and scores of some scored rows.
 
-    Of overlapping clusterings true_mates and pred_mates in place of the matrix.
+    For overlapping clusterings, true_mates and pred_mates replace the confusion matrix.
     """
     cell = rows.cell[here]
     columns: dict[str, Any] = {"row": here, "weight": rows.weight[here]}
@@ -395,16 +397,16 @@ def item_columns(
 
 
 def _mates(table: Contingency, rows: ScoredRows, side: str, cell: int) -> NDArray[np.bool_]:
-    """Return which rows are in a cell that shares a cluster of a side with this one. Shape (n_rows,)."""
+    """Return the mask of rows whose cell shares a cluster of this side with this cell. Shape (n_rows,)."""
     codes, _, cells = table.memberships(side)
     shared = np.isin(codes, codes[cell] if cells is None else codes[cells == cell])
-    if cells is not None:  # cells are in several clusters
+    if cells is not None:  # a cell may belong to several clusters
         shared = np.isin(np.arange(table.n_cells), cells[shared])
     return shared[rows.cell] & (rows.cell >= 0)
 
 
 def _has_unscored_mates(table: Contingency, cell: int) -> bool:
-    """Return whether predicted clusters of a cell may have prediction-only items."""
+    """Return whether a cell's predicted clusters may contain items outside the truth."""
     if not table.outside or table.overlapping:
         return table.outside
     only = table.only("pred")
@@ -414,11 +416,11 @@ def _has_unscored_mates(table: Contingency, cell: int) -> bool:
 def one_item(
     table: Contingency, rows: ScoredRows, items: Items, metrics: list[Metric], row: int, members: int
 ) -> dict[str, Any]:
-    """Return the item of a scored row as `Evaluation.item` does, with a limited number of members per set."""
+    """Return an item, given by a scored row, in the form of `Evaluation.item`, with `members` members per set."""
     cell = int(rows.cell[row])
     scored = rows.cell >= 0
     same_true, same_pred = (_mates(table, rows, side, cell) for side in SIDES)
-    if _has_unscored_mates(table, cell):  # they are in no cell
+    if _has_unscored_mates(table, cell):  # such items are in no cell
         same_pred |= ~scored & items.same_label("pred", row)
     sets = {"tp": same_true & same_pred, "fp": same_pred & ~same_true, "fn": same_true & ~same_pred}
     if not table.outside:
@@ -451,25 +453,24 @@ def one_item(
 
 
 Columns = dict[str, NDArray[Any]]
-#: Bytes per cell at most while its range is processed, and per score.
+#: Maximum bytes per cell while its range is processed, without scores, and per score.
 CELL_BYTES, SCORE_BYTES = 128, 24
-#: Cells that are sent to their ranges at once, and cells whose clusters are scored at once, with columns in cache.
+#: Cells distributed to ranges at a time, and cells whose clusters are scored at a time, so that columns stay in cache.
 BATCH, AT_ONCE = 1 << 16, 1 << 15
 MAX_RANGES = 1 << 12
-#: Approximate bytes of a cluster while its label is looked up and its columns wait; and the copies of its label.
+#: Approximate bytes per cluster whose columns are held while its label is looked up; and copies made of the label.
 NAMED_BYTES, LABEL_COPIES = 256, 8
-#: Clusters that are named and written at once, where there is room.
+#: Number of clusters that are named and written at a time, if memory permits.
 WRITTEN = 2 * ROW_GROUP
-#: Name of true negatives among the scores.
+#: Name of the true negatives among the scores.
 TN = "tn"
 
 
 class ClusterRanges:
-    """The clusters of cells that are mapped from a file, range by range of their codes.
+    """Computes the clusters of cells that are mapped from a file, one range of cluster codes at a time.
 
-    Cells lie together by predicted cluster (`Contingency.parts`); to be so by true cluster, they are first
-    sent to the ranges of their true codes. Heavy true clusters may have any number of cells:
-    they are few, and added up on the way.
+    Cells are stored by predicted cluster (`Contingency.parts`). To process true clusters, cells are first distributed
+    to ranges of true codes. True clusters with very many cells ("heavy") are few; their sums are collected meanwhile.
     """
 
     def __init__(
@@ -482,8 +483,8 @@ class ClusterRanges:
         label_bytes: int,
     ) -> None:
         self._table = table
-        self.label_bytes = label_bytes  #: of a cluster, about
-        self.keys = keys  #: of the clusters by code
+        self.label_bytes = label_bytes  #: approximate bytes of a label
+        self.keys = keys  #: keys of the clusters, by code
         self.limit = limit
         self._directory = directory
         self._threads = threads
@@ -498,7 +499,7 @@ class ClusterRanges:
         named_by: NamedBy,
         outcome: str | None = None,
     ) -> pa.Table:
-        """Return the clusters that may be among the first `limit`; `listing.listed` puts them in order."""
+        """Return clusters that include the first `limit` in this order, for `listed` to sort."""
 
         def ranges() -> Iterator[pa.Table]:
             for first, columns in self.by_code(side, metrics, beta):
@@ -509,11 +510,11 @@ class ClusterRanges:
 
     @property
     def named_at_once(self) -> int:
-        """Clusters whose labels are looked for, and whose columns wait, at once."""
+        """Number of clusters whose columns are held while their labels are looked up."""
         return max(1, self.limit // 2 // (NAMED_BYTES + LABEL_COPIES * self.label_bytes))
 
     def to_be_named(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
-        """Yield the same as `by_code` in larger ranges, so that whole row groups are written."""
+        """Yield the columns of `by_code` in larger ranges, so that whole row groups can be written."""
         size = max(1, min(WRITTEN, self.named_at_once))
         size -= size % min(size, ROW_GROUP)
         first, n, held = 0, 0, list[Columns]()
@@ -531,7 +532,7 @@ class ClusterRanges:
             yield first, _joined(held)
 
     def by_code(self, side: str, metrics: list[Metric], beta: float) -> Generator[tuple[int, Columns]]:
-        """Yield the first code of each range, and the columns of its clusters; see `columns_by_code`."""
+        """Yield the first code of each range of clusters, and the columns of these; see `columns_by_code`."""
         asked = _Asked([m for m in metrics if not m.overall_only], beta, self._table.total_weight)
         n_cells = max(1, self.limit // 4 // (CELL_BYTES + SCORE_BYTES * (len(metrics) + len(LOSSES))))
         beside = _Beside(self._table, asked.of_items)
@@ -562,7 +563,7 @@ class ClusterRanges:
             yield first, _blank(asked.metrics, self.keys.pred.size - first)
 
     def _spread(self, asked: _Asked, beside: _Beside) -> Columns:
-        """Return the columns of the predicted clusters that have cells in any part."""
+        """Return the columns of the predicted clusters whose cells may be in any part of the file."""
         table, sums = self._table, _Sums(asked, self.keys.n_spread)
         for start, stop in blocks(table.n_cells, BATCH):
             own = np.flatnonzero(table.pred[start:stop] < self.keys.n_spread)
@@ -584,7 +585,7 @@ class ClusterRanges:
             spool = Spool(kind, n_ranges, spill, self.limit // 4)
 
             def send(start: int, stop: int) -> tuple[Contingency, Columns] | None:
-                """Send cells to their ranges; return those of heavy clusters, and their scores."""
+                """Distribute cells to the ranges; return the cells of heavy clusters, if any, and their scores."""
                 cells = table.cells[start:stop]
                 known = beside.of(start, stop)
                 bounds, order = np.empty(n_ranges + 2, np.int64), np.empty(cells.size, np.int64)
@@ -625,7 +626,7 @@ class ClusterRanges:
     def _by_true(
         self, asked: _Asked, records: np.ndarray, codes: tuple[int, int], beside: _Beside
     ) -> Iterator[tuple[int, Columns]]:
-        """Yield the columns of a range of true clusters, some at a time, of which these are all cells."""
+        """Yield the columns of a range of true clusters, some clusters at a time, given all of their cells."""
         cells, (first, end) = read_only(np.ascontiguousarray(records["cell"])), codes
         width = max(1, (end - first) * AT_ONCE // max(AT_ONCE, cells.size))
         bounds = np.empty(-(-(end - first) // width) + 2, np.int64)
@@ -649,7 +650,7 @@ class ClusterRanges:
         end: int,
         known: Columns,
     ) -> Contingency:
-        """Return these cells as if the clusters of one side, from a code on, were the predicted ones."""
+        """Return these cells as a table whose predicted clusters are those in `codes`, counted from `first`."""
         whole = self._table
         own = codes - first
         found = Contingency(
@@ -666,7 +667,7 @@ class ClusterRanges:
 
 
 class _Beside:
-    """Data of cells that need all cells: true negatives, and scores already known."""
+    """Values that depend on all cells: true negatives, and scores that are already known."""
 
     def __init__(self, table: Contingency, metrics: list[Metric]) -> None:
         self._scores = {
@@ -674,11 +675,11 @@ class _Beside:
         }
         self._negatives = TrueNegatives(table) if any(m.uses_tn for m in metrics) else None
         if self._negatives is not None:
-            self._negatives(0, 1)  # fills the cache that all threads use
+            self._negatives(0, 1)  # fills the cache before threads share it
         self.names = [*self._scores, *([TN] if self._negatives is not None else [])]
 
     def of(self, start: int, stop: int) -> Columns:
-        """Return it by name, for a range of cells."""
+        """Return these values, by name, for a range of cells."""
         found = {name: known[start:stop] for name, known in self._scores.items()}
         return found if self._negatives is None else found | {TN: self._negatives(start, stop)}
 
@@ -688,7 +689,7 @@ def _chosen(columns: Columns, rows: NDArray[Any]) -> Columns:
 
 
 class _Asked:
-    """The scores that clusters have, the means over items that they are made from, the weight of all items."""
+    """The requested scores of clusters, the means over items that they depend on, and the weight of all items."""
 
     def __init__(self, metrics: list[Metric], beta: float, total: float) -> None:
         self.metrics = metrics
@@ -697,12 +698,12 @@ class _Asked:
         self.of_items = summed(metrics, beta, losses=True)
 
     def columns(self, table: Contingency) -> Columns:
-        """Return the columns of the predicted clusters of a table, which has all of their cells."""
+        """Return the columns of a table's predicted clusters, all of whose cells it must contain."""
         return columns_by_code(table, "pred", self.metrics, self.beta, self.total)
 
 
 def _runs(parts: list[int], n_cells: int) -> Iterator[tuple[int, int]]:
-    """Cut cells between parts into ranges of a given size; a larger part is a range of its own.
+    """Yield ranges of at most `n_cells` cells that end where parts end; a larger part is a range of its own.
 
     Examples
     --------
@@ -720,7 +721,7 @@ def _runs(parts: list[int], n_cells: int) -> Iterator[tuple[int, int]]:
 
 
 def _joined(ranges: list[Columns]) -> Columns:
-    """Join consecutive ranges; a single one is not copied."""
+    """Return consecutive ranges joined; a single range is not copied."""
     if len(ranges) == 1:
         return ranges[0]
     return {name: np.concatenate([columns[name] for columns in ranges]) for name in ranges[0]}
@@ -736,7 +737,7 @@ def _blank(metrics: list[Metric], n: int) -> Columns:
 
 
 class _Sums:
-    """Summed columns of clusters whose cells are in several parts."""
+    """Sums the columns of clusters whose cells come in several tables."""
 
     def __init__(self, asked: _Asked, n: int) -> None:
         self._asked = asked
@@ -746,7 +747,7 @@ class _Sums:
         self._sums = {m.name: np.zeros((2, n)) for m in asked.of_items}
 
     def add(self, table: Contingency, scores: dict[str, NDArray[np.float64]]) -> None:
-        """Add cells, whose codes are those of `table.pred`, and the scores that their items have."""
+        """Add the cells of a table, by the codes in `table.pred`, and the scores of their items."""
         codes, found = table.pred, self._found
         kernels.sums.count_by_code(codes, table.n, found["n_items"])
         found["n_parts"] += np.bincount(codes, minlength=found["n_parts"].size)
@@ -756,7 +757,7 @@ class _Sums:
             kernels.sums.add_by_code(codes, table.weight, values, None, *self._sums[name])
 
     def columns(self) -> Columns:
-        """Return the columns."""
+        """Return the columns of the clusters."""
         sums = {"n_items": self._found["n_items"], WEIGHT: self._weight.sum(axis=0)}
         sums |= {name: both.sum(axis=0) for name, both in self._sums.items()}
         outcome = self._marks >> 1
@@ -772,7 +773,7 @@ def list_clusters(
     limit: int | None,
     outcome: str | None = None,
 ) -> Table:
-    """Return the table of `Evaluation.clusters`, and the code of each cluster."""
+    """Return the table of `Evaluation.clusters`, with the code of each cluster."""
     side, table = side_of(side), kept.cells
     require_items(table, [m for m in figures.metrics if is_one_of(order_by, (m.name,))], figures.beta)
     order_by = LOSS_OF_SIDE[side] if order_by is None or is_one_of(order_by, (LOSS,)) else order_by
@@ -792,7 +793,7 @@ def clusters_in_order(
     others: Sequence[Metric] = (),
     more: Callable[[], dict[str, Any]] = dict,
 ) -> Table:
-    """Return the clusters, and the code of each; `more` returns further columns by code, which are of `others`."""
+    """Return the clusters in order, with their codes; `more` returns further columns by code, with scores `others`."""
     named_by = ("code", "cluster", lambda found: kept.cluster_labels(side, found))
     metrics, ranges = known_by_cluster(kept.cells, figures.metrics, figures.beta), kept.lazy or kept.ranges
     if limit is None and not kept.cells.overlapping:
@@ -805,13 +806,13 @@ def clusters_in_order(
     return listed(found, [*metrics, *others], order_by, limit, named_by=named_by)
 
 
-#: Bytes of a cluster, and of a score of it, while all are listed and put in order, but for its label; what all may take
-#: beyond the limit, once the engine has given back its own memory.
+#: Bytes per cluster, and per score of a cluster, while all clusters are sorted, without their labels; and bytes allowed
+#: beyond the limit, once the engine has freed its memory.
 LISTED_BYTES, LISTED_SCORE_BYTES, BESIDE = 150, 24, 64 << 20
 
 
 def _require_room(kept: Kept, side: str, n_scores: int) -> None:
-    """Raise OptionError if a listing of all clusters takes more memory than the limit of the run."""
+    """Raise OptionError if a listing of all clusters needs more memory than the run's limit."""
     of_label = 0 if kept.ranges is None else LABEL_COPIES * kept.ranges.label_bytes
     of_cluster = LISTED_BYTES + LISTED_SCORE_BYTES * n_scores + of_label
     needed = kept.cells.n_codes[side] * of_cluster - BESIDE
@@ -820,14 +821,14 @@ def _require_room(kept: Kept, side: str, n_scores: int) -> None:
 
 
 class Losses:
-    """The losses of the clusters of an evaluation: their curves, and totals by the size of clusters."""
+    """The losses of an evaluation's clusters: Lorenz curves, and totals by cluster size."""
 
     def __init__(self, kept: Kept, figures: Figures) -> None:
         self._kept, self._figures = kept, figures
 
     @cached_property
     def curves(self) -> dict[str, LossCurve]:
-        """The loss of clusters, by side."""
+        """The Lorenz curve of each side's loss."""
         if self._kept.lazy is not None:
             return {side: self._kept.lazy.totals(side).curve for side in SIDES}
         table, summary, ranges = self._kept.cells, self._figures.summary, self._kept.ranges
@@ -843,7 +844,7 @@ class Losses:
         return {side: LossCurve.of(n_clusters[side], lost[side]) for side in SIDES}
 
     def of_all(self, side: str) -> float:
-        """Return the loss of the clusters of a side: in recall for true, in precision for predicted ones."""
+        """Return the total loss of a side's clusters: of recall for true, of precision for predicted clusters."""
         name = LOSSES[LOSS_OF_SIDE[side]].name
         return self._figures.overall[name] if name in self._figures.overall else self._of_all[side]
 
@@ -855,13 +856,13 @@ class Losses:
         return {side: found[LOSSES[LOSS_OF_SIDE[side]].name] for side in SIDES}
 
     def size_classes(self, side: str) -> SizeClasses:
-        """Return totals of the clusters of a side by size, in powers of two; not where they overlap."""
+        """Return totals of a side's clusters by size, in powers of two; of overlapping clusters without losses."""
         if self._kept.lazy is not None:
             return self._kept.lazy.totals(side).classes
         return classes_of_cells(self._kept.cells, side)
 
     def recall_alone(self) -> float | None:
-        """Return the recall if all items were predicted singletons; None if their weights are unavailable."""
+        """Return the recall if the prediction had only singletons; None if the items' weights are unavailable."""
         table, lazy = self._kept.cells, self._kept.lazy
         if lazy is not None and table.weighted and table.weighting != "outer":
             return lazy.recall_alone
@@ -869,7 +870,7 @@ class Losses:
 
 
 def score_over_all(kept: Kept, figures: Figures, which: Any) -> float:
-    """Return a score over all items, by name or formula."""
+    """Return a score over all items, given by name or formula."""
     table, beta = kept.cells, figures.beta
     metric = resolved(table, which, beta)
     if (own := figures.elsewhere(metric)) is not None:

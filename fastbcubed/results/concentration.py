@@ -1,4 +1,4 @@
-"""Concentration: in how few clusters the loss is; and clusters by size."""
+"""Concentration of the loss in few clusters, and totals of clusters by size."""
 
 from __future__ import annotations
 
@@ -22,23 +22,24 @@ from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import blocks
 from fastbcubed.types import Floats
 
-#: Clusters that somebody can look at one by one; more than this share of those with a loss is no concentration.
+#: Number of clusters that can be inspected one by one; and the share of lossy clusters above which loss is not
+#: concentrated.
 FEW, SHARE = 50, 0.05
-#: A side is mentioned from this share of the other's loss on, and its clusters get advice from another.
+#: A side is mentioned if its loss is at least the first share of the other side's, and gets advice from the second.
 TOLD, ADVISED = 0.05, 1 / 3
 KINDS = {"true": "true cluster", "pred": "predicted cluster"}
-#: Rows of a curve by default, and those of one that is drawn: more than can be seen.
+#: Rows of a curve by default, and of a curve that is drawn, where more could not be seen.
 ROWS, POINTS = 1000, 120
-#: What a cluster takes while its loss is added up, and a loss that is unlike all others.
+#: Bytes per cluster whose loss is summed, and per distinct loss.
 CLUSTER_BYTES, LOSS_BYTES = 40, 48
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class LossCurve:
-    """The losses of clusters, descending, each with its number of clusters; those without loss are left out."""
+    """The distinct losses of clusters, descending, with the number of clusters that have each; 0 is omitted."""
 
-    n_clusters: int  #: all clusters
+    n_clusters: int  #: number of clusters, with or without a loss
     losses: NDArray[np.float64]
     counts: NDArray[np.int64]
 
@@ -46,9 +47,9 @@ class LossCurve:
     def of(
         cls, n_clusters: int, losses: NDArray[np.float64], counts: NDArray[np.int64] | None = None
     ) -> LossCurve:
-        """Sort losses and merge equal ones."""
+        """Return the curve of losses, sorted, with equal ones merged."""
         there = losses > 0
-        if counts is None:  # sorting values is a fraction of the work of sorting places
+        if counts is None:  # sorting values is much faster than np.unique with indices
             found = np.sort(losses[there])
             starts = np.flatnonzero(np.append(True, found[1:] != found[:-1])[: found.size])
             found, numbers = found[starts], np.diff(np.append(starts, found.size))
@@ -59,7 +60,7 @@ class LossCurve:
 
     @property
     def n_lossy(self) -> int:
-        """Clusters that have a loss."""
+        """Number of clusters with a loss."""
         return int(self.counts.sum())
 
     @property
@@ -68,7 +69,7 @@ class LossCurve:
         return float((self.losses * self.counts).sum())
 
     def share(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the share of the loss that is in the n clusters that cost most; NaN if there is none."""
+        """Return the share of the loss in the `n` costliest clusters, for each `n`; NaN if there is no loss."""
         if not self.counts.size:
             return np.full(n.size, np.nan)
         ends, lost = self._upto()
@@ -78,7 +79,7 @@ class LossCurve:
         return shares
 
     def first_with(self, share: float) -> int:
-        """Return the smallest number of clusters with this share of the loss, up to rounding."""
+        """Return the smallest number of clusters that have this share of the loss, up to rounding."""
         if not self.counts.size:
             return 0
         ends, lost = self._upto()
@@ -88,18 +89,18 @@ class LossCurve:
         return int(ends[run]) - min(spare, int(self.counts[run]) - 1)
 
     def _upto(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the clusters, and their loss, up to each loss."""
+        """Return the cumulative number of clusters, and their cumulative loss, for each distinct loss."""
         return np.cumsum(self.counts), np.cumsum(self.losses * self.counts)
 
     def table(self, limit: int | None) -> pa.Table:
-        """Return the curve, in no more than `limit` rows: the first, the last, and the one where no loss is left."""
+        """Return the curve in at most `limit` rows, with the first, the last and the one where all loss is reached."""
         rows = self._rows(limit)
         return table_of(
             {"n_clusters": rows, "share_clusters": rows / self.n_clusters, "share_loss": self.share(rows)}
         )
 
     def _rows(self, limit: int | None) -> NDArray[np.int64]:
-        """Return the cluster counts listed in a table of a given number of rows."""
+        """Return the numbers of clusters to list in a table of at most `limit` rows."""
         n, marks = self.n_clusters, {self.n_clusters, max(1, self.n_lossy), 1}
         if limit is None or limit >= n:
             return np.arange(1, n + 1)
@@ -112,10 +113,10 @@ class LossCurve:
 def loss_curves(
     table: Contingency, n_clusters: dict[str, int], room: int | None = None
 ) -> dict[str, LossCurve]:
-    """Return, by side, the curve of the loss that its clusters are blamed for.
+    """Return, for each side, the curve of the loss attributed to its clusters.
 
-    `n_clusters` are those with a scored item. `room` is a limit in bytes; the cells are passed through as
-    often as that takes.
+    `n_clusters` are the numbers of clusters with a scored item. `room` limits memory, in bytes; the cells are read in
+    as many passes as this requires.
     """
     from fastbcubed.metrics import compiled
 
@@ -137,7 +138,7 @@ def loss_curves(
 
 
 def _with(curve: LossCurve, losses: NDArray[np.float64]) -> LossCurve:
-    """Return a curve with further clusters."""
+    """Return a curve with the losses of further clusters."""
     losses = losses[losses > 0]
     if not curve.counts.size:
         return LossCurve.of(curve.n_clusters, losses)
@@ -146,7 +147,7 @@ def _with(curve: LossCurve, losses: NDArray[np.float64]) -> LossCurve:
 
 
 def concentration(curves: dict[str, LossCurve]) -> dict[str, dict[str, Any]]:
-    """Return, by side, the loss, the clusters, those with a loss, and how few have half of it."""
+    """Return, for each side, its loss, clusters, clusters with a loss, and the fewest that have half of the loss."""
     return {
         side: {"loss": curve.loss, "n_clusters": curve.n_clusters, "n_lossy": curve.n_lossy,
                "n_half": curve.first_with(0.5)}
@@ -155,9 +156,9 @@ def concentration(curves: dict[str, LossCurve]) -> dict[str, dict[str, Any]]:
 
 
 def concentration_sentence(figures: dict[str, dict[str, Any]]) -> str:
-    """Return a sentence on where the loss is and its consequence; empty if there is no loss.
+    """Return a sentence on where the loss is, with advice; "" if there is no loss.
 
-    The side that loses more comes first. A side that loses comparatively little is left out, and gets no advice.
+    The side that loses more comes first. A side that loses little in comparison is omitted, or gets no advice.
 
     Examples
     --------
@@ -201,27 +202,28 @@ def _advice(figures: dict[str, Any]) -> str:
     return ": look for a systematic cause" if n > SHARE * figures["n_lossy"] else ""
 
 
-#: Powers of two that sizes may have.
+#: Number of size classes, one per power of two.
 POWERS = 64
-#: Clusters that are added up at once.
+#: Number of clusters summed at a time.
 AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
 class SizeClasses:
-    """Totals of clusters of a side by size class: `1 << k` up to `2 << k` items, exclusive. Shapes: (64,)."""
+    """Totals of a side's clusters by size class k: from `1 << k` to below `2 << k` items. Shapes: (64,)."""
 
     n_clusters: NDArray[np.int64]
     n_items: NDArray[np.int64]
     weight: Floats
-    per_item: Floats  #: weight of each cluster by its items, added up
-    squares: Floats  #: weight of each cluster times its weight, or the number of its items if outer
+    per_item: Floats  #: sum of the clusters' weights, each divided by its number of items
+    #: sum of the clusters' weights times their weights, or times their numbers of items if outer
+    squares: Floats
     precision_loss: Floats
     recall_loss: Floats
 
     @classmethod
     def none(cls) -> SizeClasses:
-        """Return empty size classes."""
+        """Return totals of no clusters."""
         counts = np.zeros((2, POWERS), np.int64)
         return cls(*counts, *np.zeros((5, POWERS)))
 
@@ -229,7 +231,7 @@ class SizeClasses:
     def of(
         cls, n: NDArray[np.int64], weight: Floats, losses: Mapping[str, Floats], *, outer: bool
     ) -> SizeClasses:
-        """Add clusters up, from items, weight and losses of each; those without scored items are left out."""
+        """Return totals of clusters, from the items, weight and losses of each; clusters without items are left out."""
         found, columns = cls.none(), [weight, *(losses[name] for name in LOSSES)]
         for start, stop in blocks(n.size, AT_ONCE):
             sizes, *figures = (
@@ -242,17 +244,17 @@ class SizeClasses:
         return found
 
     def __add__(self, other: SizeClasses) -> SizeClasses:
-        """Return those of the clusters of both."""
+        """Return the totals of the clusters of both."""
         return SizeClasses(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
     @property
     def smallest(self) -> NDArray[np.int64]:
-        """The smallest size of each class up to the largest one that has clusters."""
+        """The smallest size in each class, up to the largest class that has clusters."""
         return 2 ** np.arange(int(np.flatnonzero(self.n_clusters).max(initial=-1)) + 1, dtype=np.int64)
 
 
 def powers_of(n: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the power of two that each size reaches.
+    """Return the exponent of the largest power of two that does not exceed each size.
 
     Examples
     --------
@@ -263,7 +265,7 @@ def powers_of(n: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def classes_of_cells(table: Contingency, side: str) -> SizeClasses:
-    """Return the clusters of a side by size; without weights and losses where clusters overlap."""
+    """Return totals of a side's clusters by size; without weights and losses if clusters overlap."""
     n = table.true_n if side == "true" else table.pred_n
     weight = none = np.zeros(n.size)
     if not table.overlapping:
@@ -277,8 +279,12 @@ def classes_of_cells(table: Contingency, side: str) -> SizeClasses:
 
 
 def recall_alone(table: Contingency, true: SizeClasses) -> float | None:
-    """Return the mean share of an item in its true cluster; None if the item weights are unavailable."""
-    if not table.weighted or table.weighting == "outer":  # an item is 1 of n, whatever it weighs in the mean
+    """Return the recall if all items were predicted singletons: the mean share of an item in its true cluster.
+
+    Return None if the weights of items are unavailable.
+    """
+    # an item is 1 of n items, whatever its weight in the mean
+    if not table.weighted or table.weighting == "outer":
         return float(true.per_item.sum() / table.total_weight)
     if table.rows is None:
         return None

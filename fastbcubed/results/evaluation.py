@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class Evaluation(ScoredResult):
-    """How good a clustering is: overall, by cluster, by slice, by item.
+    """How good a clustering is: overall, by cluster, by slice and by item.
 
     Returned by `fastbcubed.evaluate` and `fastbcubed.load`. Scores are means over items unless their name says
     otherwise.
@@ -154,10 +154,10 @@ class Evaluation(ScoredResult):
     def errors(self) -> Scores:
         """Standard errors of the overall scores, by connected component of truth and prediction.
 
-        They say how much a score would vary between samples of as many components of the same kind. For a score
-        without a standard error, access raises a MetricError that gives the reason. A single component gives NaN. An
-        error of 0 means that all components have the same score; errors that were not observed may still occur.
-        Computed from the cells on first access.
+        They estimate how much a score would vary between samples of as many components of the same kind. Access raises
+        a MetricError with the reason for a score without a standard error. A single component gives NaN. An error of 0
+        means that all components have the same score; errors that were not observed may still occur. Computed from the
+        cells on first access.
         """
         found = self.standard_errors.by_component
         warn_of_units(found.units, COMPONENT, stacklevel=4)
@@ -165,7 +165,7 @@ class Evaluation(ScoredResult):
 
     @cached_property
     def standard_errors(self) -> ScoreErrors:
-        """The standard errors of scores, by component or other units."""
+        """The standard errors of scores, by component or by other units."""
         return ScoreErrors(self.kept, self.figures)
 
     @property
@@ -359,13 +359,13 @@ class Evaluation(ScoredResult):
 
     @cached_property
     def _outcomes(self) -> pa.Table | None:
-        """The table of `outcomes`; None where unknown or undefined."""
+        """The table of `outcomes`; None if unknown or undefined."""
         found = self.figures.outcomes
         return outcomes_of(self.contingency, self.kept.ranges) if found is None else found
 
     @cached_property
     def losses(self) -> Losses:
-        """The losses of clusters: curves, and totals by size."""
+        """The losses of clusters: Lorenz curves, and totals by size."""
         return Losses(self.kept, self.figures)
 
     def lorenz(self, side: str, *, limit: int | None = ROWS) -> Table:
@@ -510,7 +510,7 @@ class Evaluation(ScoredResult):
 
     @cached_property
     def _sliced(self) -> dict[str, Table]:
-        """The requested slices as they are printed and written: with standard errors if they are few."""
+        """The requested slices as they are printed and saved: with standard errors if there are few slices."""
         return slices.with_quick_errors(self, self)
 
     def subset(self, which: Any) -> Scores:
@@ -683,12 +683,12 @@ class Evaluation(ScoredResult):
 
     @property
     def has_clusters(self) -> bool:
-        """Whether the clusters were kept, so that they can be listed."""
+        """Whether cells were kept, so that clusters can be listed."""
         return self.kept.has_clusters
 
     @property
     def has_items(self) -> bool:
-        """Whether the items were kept, so that there are slices and listings."""
+        """Whether items were kept, so that slices and items can be listed."""
         return self.kept.items is not None
 
     @property
@@ -715,12 +715,12 @@ class Evaluation(ScoredResult):
 
     @cached_property
     def _sides(self) -> dict[str, dict[str, Any]]:
-        """The same without outcomes, which take a look at all cells."""
+        """Numbers of items, clusters and singletons, and sizes, without outcomes, which require reading all cells."""
         return summarize(self.contingency) if self.figures.summary is None else self.figures.summary
 
     @cached_property
     def bounds(self) -> Bounds | None:
-        """Bounds of the precision, where prediction-only items were dropped; else None."""
+        """Bounds of the precision if prediction-only items were dropped; otherwise None."""
         return self.figures.bounds_in(self.contingency)
 
     @cached_property
@@ -768,7 +768,7 @@ class Evaluation(ScoredResult):
         return as_json(self.to_dict(limit=limit), indent)
 
     def _document(self, asked: Asked | None = None) -> Document:
-        """Return what is asked for; that which was saved with the result, if it is the usual page."""
+        """Return the result as a document with these options, or the saved one if all options are defaults."""
         from fastbcubed.render.document import of_data
         from fastbcubed.results.evaluation_document import document
         from fastbcubed.results.page import IN_BRIEF, title_of

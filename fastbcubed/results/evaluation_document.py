@@ -1,4 +1,4 @@
-"""The document of an evaluation: verdict, sides, scores, losses, slices, clusters, repairs, and how it was made."""
+"""An evaluation as a document: verdict, sides, scores, losses, slices, clusters, repairs, and provenance."""
 
 from __future__ import annotations
 
@@ -81,19 +81,19 @@ from fastbcubed.results.slices import EXCESS, id_parts, slice_name
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
 
-#: Slices that are drawn, and characters of a name for which three charts have room side by side.
+#: Number of slices drawn, and characters per name if three charts are to fit side by side.
 DRAWN, SHORT = 20, 14
 NOTHING = "No warnings."
-#: Pairs of sources and repairs that are printed: all up to FEW, otherwise the first FIRST.
+#: Numbers of source pairs and of repairs printed: all if at most FEW, otherwise the first FIRST.
 FEW, FIRST = 20, 10
-#: Scores of the default that are listed where scores were requested.
+#: Default scores that are listed only if scores were requested.
 ON_REQUEST = ("mean_f1", "jaccard_distance")
-#: Explanation of the last columns of slices.
+#: Explanation of the last columns in a table of slices.
 SHARES = "of P loss, of R loss: share of the total loss; excess: loss per item above the average"
 
 
 def document(ev: Evaluation, asked: Asked = IN_BRIEF) -> Document:
-    """Return an evaluation as a document; what only pages have is made for them alone."""
+    """Return an evaluation as a document; parts that only pages show are made only for pages."""
     scored = f"{counted(ev.summary['true']['items'], 'item')}{', weighted' * ev.contingency.weighted}"
     facts = [
         ("Prediction", ev.names.get("prediction") or "the prediction"),
@@ -108,7 +108,7 @@ def document(ev: Evaluation, asked: Asked = IN_BRIEF) -> Document:
 
 
 def _sections(ev: Evaluation, asked: Asked) -> Iterator[Section]:
-    """Yield the sections that have anything, one after the other, as some take long."""
+    """Yield the non-empty sections, each made when needed, as some take long."""
     if asked.columns:
         chosen_columns(ev.kept, asked.columns)
     found = None if asked.explain is None else ev.explain(asked.explained_by)
@@ -131,7 +131,7 @@ def _sections(ev: Evaluation, asked: Asked) -> Iterator[Section]:
 
 
 def _verdict(ev: Evaluation, asked: Asked) -> Iterator[Block]:
-    """Yield the sentences, on a page next to the scores with intervals and those of trivial predictions; warnings."""
+    """Yield the verdict in sentences, followed by warnings; on a page, next to scores and trivial predictions."""
     sentences = Prose(verdict(ev), "lead")
     if asked.page:
         yield Beside([[sentences, Prose([believe(ev)], "lead")], _headline(ev)])
@@ -142,7 +142,7 @@ def _verdict(ev: Evaluation, asked: Asked) -> Iterator[Block]:
 
 
 def _headline(ev: Evaluation) -> list[Block]:
-    """Return the scores with intervals as a table, and as a chart with those of trivial predictions."""
+    """Return the main scores with intervals as a table, and as a chart together with those of trivial predictions."""
     known = ev.standard_errors.intervals_at_hand()
     names = [name for name in HEADLINE if name in ev.overall] or chart_data.drawn_scores(ev)[:3]
     rows: list[dict[str, Any]] = [
@@ -174,10 +174,11 @@ def _headline(ev: Evaluation) -> list[Block]:
 
 
 def _sides(ev: Evaluation, asked: Asked) -> Iterator[Block]:
-    """Yield items and clusters of both sides, outcomes, charts of these and of sizes, and items that one side lacks."""
+    """Yield the items, clusters, outcomes and sizes of both sides, with charts, and items that only one side has."""
     left: list[Block] = [sides_grid(ev), Prose(outcomes(ev))]
     found: Mapping[str, int] = ev.summary["pred"].get("outcomes") or {}
-    if any(found.get(name) for name in ("fragment", "union", "mixed")):  # a chart says it on a page
+    # on a page, a chart shows the outcomes
+    if any(found.get(name) for name in ("fragment", "union", "mixed")):
         left.append(Only("text", [Prose([chart_data.OUTCOMES["pred"][1]])]))
     if asked.page:
         yield from _sides_on_page(ev, left)
@@ -191,7 +192,7 @@ def _sides(ev: Evaluation, asked: Asked) -> Iterator[Block]:
 
 
 def sides_grid(ev: Evaluation) -> Grid:
-    """Return the numbers and sizes of the clusters of both sides."""
+    """Return the numbers and sizes of clusters on both sides as a table."""
     rows = [
         {"side": side, **own, "median": own["size_quantiles"].get("0.5"), "exact": _exact(own)}
         for side, own in (("truth", ev.summary["true"]), ("prediction", ev.summary["pred"]))
@@ -208,7 +209,7 @@ def _exact(own: Mapping[str, Any]) -> str:
 
 
 def _sides_on_page(ev: Evaluation, left: list[Block]) -> Iterator[Block]:
-    """Yield the sides with charts: outcomes of clusters below them, and sizes of clusters at the right."""
+    """Yield the sides next to charts of cluster outcomes and cluster sizes."""
     found, overlapping = (
         None if ev._outcomes is None else ev._outcomes.to_pylist(),
         ev.contingency.overlapping,
@@ -240,7 +241,7 @@ def _sides_on_page(ev: Evaluation, left: list[Block]) -> Iterator[Block]:
 
 
 def scores_of(ev: Evaluation, asked: Asked) -> Iterator[Block]:
-    """Yield the scores with their definitions, the average, and the calls to make next."""
+    """Yield the scores with their definitions, how they were averaged, and calls to make next."""
     text = (
         "Precision is the share of an item's predicted cluster that belongs with it; recall is the share of "
         "its true cluster that is clustered with it. Both are means over items, and each item counts "
@@ -254,7 +255,7 @@ def scores_of(ev: Evaluation, asked: Asked) -> Iterator[Block]:
 
 
 def definitions_of(ev: Evaluation) -> Iterator[Block]:
-    """Yield the definitions of the scores, without their values."""
+    """Yield the definitions of the scores without their values."""
     score, _, meaning, source = range(4)
     yield _scores(ev, {}).only([score, meaning, source])
     yield Prose([*definition(ev), *not_computed(ev.not_computed)])
@@ -265,13 +266,13 @@ def _scores(ev: Evaluation, intervals: Mapping[str, Interval]) -> Grid:
 
 
 def listed_scores(names: Iterable[str]) -> list[str]:
-    """Return the scores that are listed: without complements of others and, of the default, without `ON_REQUEST`."""
+    """Return the scores to list: no complements of others and, of the default scores, none in `ON_REQUEST`."""
     names = tuple(names)
     return distinct(name for name in names if names != DEFAULT or name not in ON_REQUEST)
 
 
 def ends_of(intervals: Mapping[str, Interval], score: str) -> dict[str, float | None]:
-    """Return the ends of the interval of a score, None where it has none."""
+    """Return the ends of a score's interval, None if it has none."""
     low, high = intervals.get(score, (None, None))
     return {"low": low, "high": high}
 
@@ -279,7 +280,7 @@ def ends_of(intervals: Mapping[str, Interval], score: str) -> dict[str, float | 
 def scores_grid(
     overall: Mapping[str, float], intervals: Mapping[str, Interval], metrics: Sequence[Metric]
 ) -> Grid:
-    """Return scores with intervals and definitions."""
+    """Return a table of scores with intervals and definitions."""
     known = {metric.name: metric for metric in metrics}
     rows = []
     for name, value in overall.items():
@@ -301,18 +302,18 @@ def _meaning(metric: Metric | None) -> str:
 
 
 def steps_grid(steps: Iterable[tuple[str, str]]) -> list[Block]:
-    """Return calls to make next, each with its effect."""
+    """Return a table of calls to make next, each with what it does."""
     return [Grid(["Next:", ""], [[f"  {call}", effect] for call, effect in steps], 2)]
 
 
 def _next_steps(ev: Evaluation) -> list[Block]:
-    """Return two or three calls for finding the lost score."""
+    """Return two or three calls that help to find lost score."""
     if not ev.has_clusters:
         return []
     steps = [('.clusters("pred", limit=5)', 'the worst predicted clusters; or "true"')]
     try:
         items = ev.kept_items()
-    except ValueError:  # there are clusters alone
+    except ValueError:  # only clusters were kept
         return steps_grid(steps)
     attributes = [name for names in items.attribute_sides().values() for name in names] + [*id_parts(items)]
     if ev.attributes is not None:
@@ -326,7 +327,7 @@ def _next_steps(ev: Evaluation) -> list[Block]:
 
 
 def _losses(ev: Evaluation, asked: Asked) -> Iterator[Block]:
-    """Yield in how few clusters the loss is, and scores by the size of the cluster."""
+    """Yield how concentrated the loss is, and scores by cluster size."""
     if not asked.page:
         return
     curves, by_size, charts = _curves(ev), chart_data.by_size(ev), list[Sequence[Block]]()
@@ -363,18 +364,18 @@ def _losses(ev: Evaluation, asked: Asked) -> Iterator[Block]:
 
 
 def _curves(ev: Evaluation) -> dict[str, Any] | None:
-    """Return how the loss of either side is spread over its clusters; None where that takes too long or is unknown."""
+    """Return the Lorenz curve of each side's loss; None if unknown or if computing it would take too long."""
     cells = ev.contingency
     if not cells.has_cells or (cells.overlapping and cells.n_cells > FEW_CELLS):
         return None
     try:
         return chart_data.lorenz_curves(ev)
-    except OptionError:  # there is no room
+    except OptionError:  # the memory limit is too low
         return None
 
 
 def _slices(ev: Evaluation, asked: Asked) -> Iterator[Block]:
-    """Yield each slicing, those of the evaluation and those added: charts of its scores, and a table."""
+    """Yield each slicing, of the evaluation or requested for the document: charts of its scores, and a table."""
     keys: dict[str, Any] = {name: name for name in ev.sliced} | {slice_name(key): key for key in asked.by}
     chosen = list(keys.items())[: asked.slicings]
     if not chosen:
@@ -388,7 +389,7 @@ def _slices(ev: Evaluation, asked: Asked) -> Iterator[Block]:
 
 
 def slicing_blocks(ev: Evaluation, name: str, key: Any, asked: Asked, place: str = "") -> Iterator[Block]:
-    """Yield one slicing below its heading: all slices if they are few, otherwise those that cost most."""
+    """Yield one slicing below its heading: all slices if there are few, otherwise the costliest."""
     if not asked.slices and (n := ev._sliced[name].num_rows) > asked.whole:
         yield Heading(f"By {label(name)}: {count(n)} slices; --worst N lists the N that cost most")
         return
@@ -408,12 +409,12 @@ def slicing_blocks(ev: Evaluation, name: str, key: Any, asked: Asked, place: str
 
 
 def about_slicings(shown: int, n: int, text: str) -> Prose:
-    """Return the note above all slicings, which also says how many are shown if not all are."""
+    """Return the note above all slicings, which also says if only some are shown."""
     return Prose([f"{text} {shown} of {n} slicings are shown." if n > shown else text], "note")
 
 
 def slicing_charts(slicing: Mapping[str, Any], name: str) -> list[Chart]:
-    """Return the charts of a slicing: one for each score, or a heat map where two attributes are crossed."""
+    """Return the charts of a slicing: one per score, or a heat map if two attributes are crossed."""
     if len(slicing["names"]) == 2 and slicing["scores"]:
         score, part = slicing["scores"][-1], len(slicing["rows"]) < slicing["n"]
         by = " and ".join(map(label, slicing["names"]))
@@ -431,7 +432,7 @@ def _slice_chart(slicing: Mapping[str, Any], score: str, name: str, title: str =
 
 
 def slice_grid(slicing: Mapping[str, Any], ev: Evaluation) -> Grid:
-    """Return slices with their scores, intervals and losses; those with few groups are soft."""
+    """Return a table of slices with scores, intervals and losses; those with few independent groups are grey."""
     names, rows = slicing["names"], slicing["rows"]
     shown = [{**row, **dict(zip(names, row["slice"], strict=True))} for row in rows]
     columns: list[tuple[Any, ...]] = [(name, name, "name") for name in names]
@@ -448,10 +449,11 @@ def slice_grid(slicing: Mapping[str, Any], ev: Evaluation) -> Grid:
 
 
 def _clusters(ev: Evaluation, asked: Asked) -> Iterator[Block]:
-    """Yield the clusters of either side that cost most; on a page they open to their members."""
+    """Yield the costliest clusters of each side; on a page, each can be opened to show its members."""
     if not ev.has_clusters or not asked.worst:
         return
-    asked = replace(asked, order_by=None) if asked.order_by == EXCESS else asked  # which slices have alone
+    # excess is defined for slices only
+    asked = replace(asked, order_by=None) if asked.order_by == EXCESS else asked
     if asked.page:
         lost = ' The members were not kept; save with keep="items" to have them here.'
         yield Prose([
@@ -476,7 +478,7 @@ def _n_lossy(ev: Evaluation, side: str) -> int | None:
 
 
 def _costliest(ev: Evaluation, side: str, asked: Asked, n_lossy: int | None) -> Any:
-    """Return the clusters of a side with the largest losses or the worst score, without those that are perfect."""
+    """Return the clusters of a side with the largest losses or worst scores, without perfect ones."""
     ordered = asked.order_by is not None
     limit = asked.worst if n_lossy is None or ordered else min(asked.worst, n_lossy)
     table = list_clusters(ev.kept, ev.figures, side, asked.order_by, limit)
@@ -509,7 +511,7 @@ def _clusters_of(
 
 
 def cluster_grid(ev: Evaluation, side: str, rows: Sequence[Mapping[str, Any]]) -> Grid:
-    """Return a listing of clusters of a side: label, outcome, items, parts, scores, and share of the loss."""
+    """Return a table of a side's clusters: label, outcome, items, parts, scores, and share of the loss."""
     lost, total, outcome = LOSS_OF_SIDE[side], ev.losses.of_all(side), "outcome" in rows[0]
     shown = [
         {**row, "cluster": ALONE if row["cluster"] is None else row["cluster"],
@@ -528,12 +530,12 @@ def cluster_grid(ev: Evaluation, side: str, rows: Sequence[Mapping[str, Any]]) -
     return Grid.of(shown, columns, 1 + outcome)
 
 
-#: Name of clusters of items that a policy puts alone.
+#: Name of the clusters of items that a policy makes singletons.
 ALONE = "(alone by policy)"
 
 
 def _opened(ev: Evaluation, row: Mapping[str, Any], side: str, open_one: Any, of: str) -> Opened:
-    """Return a cluster with its costs, and its members."""
+    """Return a cluster with its costs, to be opened to its members."""
     loss, total, members = LOSS_OF_SIDE[side], ev.losses.of_all(side), list[Block]()
     share = row[loss] / total if total else None
     if open_one is not None and row["cluster"] is not None:
@@ -556,10 +558,9 @@ def _opened(ev: Evaluation, row: Mapping[str, Any], side: str, open_one: Any, of
 
 
 def members_blocks(opened: Any) -> list[Block]:
-    """Return the members of an opened cluster, grouped by the clusters of the other side.
+    """Return the members of an opened cluster as blocks, grouped by the clusters of the other side.
 
-    Attributes that differ from the commonest value are marked, but none of an attribute of which most do not agree, as
-    nothing is odd among many.
+    Values of an attribute that differ from the most common one are marked, unless most members differ.
     """
     columns, weighted, alone = opened["columns"], opened["weighted"], opened["one_sided"]
     members = [member for part in (*opened["parts"], alone) for member in part["members"]]
@@ -594,7 +595,7 @@ def members_blocks(opened: Any) -> list[Block]:
 
 
 def _source_pairs(ev: Evaluation, asked: Asked) -> Iterator[Block]:
-    """Yield the performance of links within and across sources; of many pairs, those with most wrong links."""
+    """Yield the quality of links within and between sources; of many pairs of sources, those with most wrong links."""
     columns = [
         ("sources", "pair", "text"),
         ("right", "pair_tp", "amount"),
@@ -612,7 +613,7 @@ def _source_pairs(ev: Evaluation, asked: Asked) -> Iterator[Block]:
 
 
 def _repairs(ev: Evaluation, asked: Asked) -> Iterator[Block]:
-    """Yield which clusters to fix first, and F1 after each repair; nothing where that is not defined or not known."""
+    """Yield the clusters to repair first, and F1 after each repair; nothing if undefined or unknown."""
     rows = asked.found.get("repairs")
     if rows is None and asked.page and asked.worst:
         rows = _repairs_at_hand(ev, asked.worst)
@@ -638,16 +639,16 @@ def _repairs(ev: Evaluation, asked: Asked) -> Iterator[Block]:
 
 
 def _repairs_at_hand(ev: Evaluation, most: int) -> list[dict[str, Any]]:
-    """Return the first repairs; none where they are not defined, or take long."""
+    """Return the first repairs; none if undefined or if computing them would take long."""
     found = None
     if ev.contingency.has_cells and not ev.contingency.overlapping:
-        with suppress(FastBCubedError):  # there are no labels, or no room
+        with suppress(FastBCubedError):  # no labels, or too low a memory limit
             found = repairs_at_hand(ev.kept, ev.losses.of_all, most)
     return [] if found is None else found.to_pylist()
 
 
 def repairs_grid(ev: Evaluation, rows: Sequence[Mapping[str, Any]]) -> Grid:
-    """Return repairs with what each alone adds to F1, and F1 after it and those before."""
+    """Return a table of repairs with the gain in F1 of each alone, and F1 after this and all previous repairs."""
     kinds = {"split": "split predicted", "gather": "gather true"}
     shown = [
         {**row, "repair": kinds[row["kind"]], "cluster": ALONE if row["cluster"] is None else row["cluster"]}

@@ -1,4 +1,4 @@
-"""The text of a result: its first sentences, one cluster, one item."""
+"""The text of a result: its verdict in sentences, one cluster, one item."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from fastbcubed.runtime.object_attributes import documented
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
 
-#: Scores of the headline, and their names there.
+#: Scores of the headline, and their names in it.
 HEADLINE = {"precision": "precision", "recall": "recall", "f1": "F1"}
-#: Scores that a sentence names.
+#: Scores that the verdict mentions.
 NAMED = 5
 #: One kind of error dominates if it costs this many times as much as the other.
 DOMINATES = 3.0
-#: Up to this many cells of overlapping clusters, the loss of each cluster is computed by default.
+#: Maximum number of cells of overlapping clusterings for which the loss by cluster is computed by default.
 FEW_CELLS = 200_000
 
 
 def verdict(ev: Evaluation) -> list[str]:
-    """Return sentences for people: the scores and their intervals, and the kind of error."""
+    """Return the verdict in sentences: scores with intervals, and the dominant kind of error."""
     return [line for line in (_headline(ev), _kind_of_error(ev), _where(ev)) if line]
 
 
@@ -65,7 +65,7 @@ def _headline(ev: Evaluation) -> str:
 
 
 def groups_of(units: Units, few: Mapping[str, int]) -> str:
-    """Return what intervals are from, and how little that is: `few` are scores whose error so few units carry."""
+    """Return text on how many groups intervals are from, and which scores' errors come from `few` of them."""
     text = f"{count(units.n)} groups of items that share clusters"
     if are_uneven(units):
         text += f", so uneven that their effective number is only {units.effective:.1f}: "
@@ -77,7 +77,7 @@ def groups_of(units: Units, few: Mapping[str, int]) -> str:
 
 
 def _kind_of_error(ev: Evaluation) -> str:
-    """Describe the foreign and the missing share of an item's clusters, the larger first."""
+    """Return a sentence on the foreign and missing shares of an item's clusters, the larger first."""
     rates = _rates(ev)
     if rates is None:
         return ""
@@ -102,26 +102,26 @@ def _rate(rate: float) -> str:
 
 
 def _where(ev: Evaluation) -> str:
-    """Describe how few clusters have the loss, where this takes less time than the scores did."""
+    """Return a sentence on how concentrated the loss is, if computing this takes less time than the scores did."""
     cells = ev.contingency
     if not cells.has_cells or (cells.overlapping and cells.n_cells > FEW_CELLS):
         return ""
     try:
         return concentration_sentence(ev.concentration)
-    except OptionError:  # there is no room
+    except OptionError:  # the memory limit is too low
         return ""
 
 
 def _rates(ev: Evaluation) -> tuple[float, float] | None:
-    """Return the over- and the under-merge rate; None if not known or not quickly computed."""
+    """Return the over- and the under-merge rate; None if unknown or not quickly computed."""
     known = all(metric.name in ev.overall for metric in LOSSES.values())
-    if known or ev.contingency.has_cells:  # else cells that overlap, or were not kept
+    if known or ev.contingency.has_cells:  # otherwise overlapping cells, or none
         return ev.losses.of_all("pred"), ev.losses.of_all("true")
     return None
 
 
 def outcomes(ev: Evaluation) -> list[str]:
-    """Return the outcomes of the clusters of both sides; nothing where clusters overlap."""
+    """Return sentences on the outcomes of both sides' clusters; none if clusters overlap."""
     lines = []
     for side, name in (("true", "true"), ("pred", "predicted")):
         found: Mapping[str, int] = ev.summary[side].get("outcomes") or {}
@@ -130,13 +130,14 @@ def outcomes(ev: Evaluation) -> list[str]:
     return lines
 
 
-#: What became of items that one side lacks, in a sentence.
+#: What was done with items that only one side has, for a sentence.
 FATES = {
     "drop": "left out (drop)",
     "singleton": "singletons on the other side (singleton)",
     "outside": "not scored, but counted as false positives for the items they are clustered with (outside)",
 }
-#: What became of items with a null cluster; in one table a null always means that the side lacks the item.
+#: What was done with items whose cluster is null. If both sides are in one table, null means that the side lacks the
+#: item.
 FATES_OF_NULLS = {
     "drop": "taken as missing on that side (drop)",
     "singleton": "each in a cluster of its own (singleton)",
@@ -145,7 +146,7 @@ FATES_OF_NULLS = {
 
 
 def coverage(evaluation: Evaluation) -> list[str]:
-    """Return the coverage and the effects of the policies; nothing if there are none."""
+    """Return sentences on the coverage and the effects of the policies; none if there were no effects."""
     found, policies = evaluation.coverage, evaluation.policies
     lines = []
     if found.n_truth_only or found.n_prediction_only:
@@ -169,7 +170,7 @@ def coverage(evaluation: Evaluation) -> list[str]:
 
 
 def rows_lines(found: Any, policies: Policies) -> list[str]:
-    """Return the numbers of rows that are not taken as they are, by coverage, and their fates."""
+    """Return sentences on rows that were changed or dropped while reading, given the coverage."""
     lines = []
     if found.n_null:
         lines.append(f"{counted(found.n_null, 'row')} with a null cluster: {FATES_OF_NULLS[policies.nulls]}.")
@@ -189,7 +190,7 @@ def rows_lines(found: Any, policies: Policies) -> list[str]:
 
 
 def _share(evaluation: Evaluation, side: str, only: int, of_weight: float) -> str:
-    """Return the share of a side's items, and of their weight if known, that both sides have."""
+    """Return the share of a side's items (and of their weight, if known) that are on both sides."""
     n_common = evaluation.coverage.n_common
     text = f"{percent(n_common / max(1, n_common + only))} of the {side}'s {count(n_common + only)}"
     if evaluation.contingency.weighted and not math.isnan(of_weight):
@@ -198,7 +199,7 @@ def _share(evaluation: Evaluation, side: str, only: int, of_weight: float) -> st
 
 
 def definition(evaluation: Evaluation) -> list[str]:
-    """Return in sentences what is not usual about the scores: weights, overlapping clusters, beta."""
+    """Return sentences on what is unusual in the definition of the scores: weights, overlap, beta."""
     table, lines = evaluation.contingency, []
     if table.weighted:
         outer = table.weighting == "outer"
@@ -213,7 +214,7 @@ def definition(evaluation: Evaluation) -> list[str]:
 
 
 def title_lines(evaluation: Evaluation) -> list[str]:
-    """Return what was evaluated: how many items, and the names of both sides if they have names."""
+    """Return the title: the number of items and, if known, the names of both sides."""
     return [
         f"Evaluation of {counted(evaluation.summary['true']['items'], 'item')}",
         *lines_of_names(evaluation.names),
@@ -221,7 +222,7 @@ def title_lines(evaluation: Evaluation) -> list[str]:
 
 
 def lines_of_names(names: Mapping[str, str]) -> list[str]:
-    """Return the names of both sides below a title, if they have any."""
+    """Return lines with the names of both sides, if known, to go below a title."""
     both = {side: names.get(side) or "" for side in ("truth", "prediction")}
     if all(name in ("", f"the {side}") for side, name in both.items()):
         return []
@@ -229,9 +230,9 @@ def lines_of_names(names: Mapping[str, str]) -> list[str]:
 
 
 def if_otherwise(ev: Evaluation) -> Iterator[str]:
-    """Yield the scores under other policies, where known."""
+    """Yield sentences on the scores under other policies, where known."""
     found = ev.coverage
-    if not {"precision", "recall"} <= set(ev.overall):  # they would take all cells
+    if not {"precision", "recall"} <= set(ev.overall):  # computing these would take all cells
         return
     if found.n_truth_only and ev.policies.truth == "drop" and ev.figures.change_if_alone is not None:
         figures = if_alone(ev)
@@ -253,7 +254,7 @@ def if_otherwise(ev: Evaluation) -> Iterator[str]:
 
 
 def believe(ev: Evaluation) -> str:
-    """Return in a sentence whether to believe the scores: coverage, independent groups, warnings."""
+    """Return a sentence on how reliable the scores are: coverage, independent groups, warnings."""
     found = ev.coverage
     if found.n_truth_only or found.n_prediction_only:
         shares = [
@@ -282,12 +283,12 @@ def believe(ev: Evaluation) -> str:
     return "; ".join(said) + "."
 
 
-#: Names of the clusters of a side, and of items that the other side lacks.
+#: Names of a side's clusters, and of items that only this side has.
 KINDS = {"true": "true", "pred": "predicted"}
 FATES_IN_MEMBERS = {"drop": "left out (drop)", "outside": "false positives (outside)"}
-#: The mark of a value that differs from the commonest one, and characters of a value that are shown.
+#: Mark of a value that differs from the most common one, and maximum characters of a value.
 MARK, LONGEST = "*", 32
-#: Where a line says whether it has a member.
+#: Position in a line of the flag that it shows a member.
 MEMBER = -1
 
 
@@ -295,9 +296,9 @@ class Cluster(Shown, dict[str, Any]):
     """The result of `Evaluation.cluster`: a dict that reads well.
 
     Its keys are side, cluster, n_items, weight, n_parts, outcome (not of overlapping clusterings), precision_loss,
-    recall_loss, weighted, overlapping, columns; "parts", a list of the parts that are shown, each with the other
-    side's cluster (a list of them where they overlap), figures and "members"; and "one_sided", the items that the
-    other side lacks: n_items, policy, members. A member has item, weight and attributes.
+    recall_loss, weighted, overlapping, columns; "parts", a list of the parts shown, each with the other side's cluster
+    (a list of clusters if they overlap), figures and "members"; and "one_sided", the items that the other side lacks:
+    n_items, policy, members. A member has item, weight and attributes.
 
     Attributes
     ----------
@@ -322,7 +323,7 @@ class Cluster(Shown, dict[str, Any]):
     [2, 1]
     """
 
-    #: what clusters of a side are called; what the other side of it is called, which may lack items
+    #: name of a side's clusters; name of the other side, which may lack items
     kinds: ClassVar[Mapping[str, str]] = KINDS
     others: ClassVar[Mapping[str, str]] = {"true": "prediction", "pred": "truth"}
     fates: ClassVar[Mapping[str, str]] = FATES_IN_MEMBERS
@@ -334,12 +335,12 @@ class Cluster(Shown, dict[str, Any]):
 
     @property
     def table(self) -> Table:
-        """All members, part by part: item, its cluster on the other side, attributes, scored or not, weight."""
+        """All members, part by part: item, its cluster on the other side, attributes, whether scored, weight."""
         return self._make()
 
     @property
     def n_listed(self) -> int:
-        """How many parts there are."""
+        """Number of parts that are listed."""
         return len(self.parts)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -350,10 +351,10 @@ class Cluster(Shown, dict[str, Any]):
     def _document(self) -> Document:
         return in_blocks("cluster", [Prose(self._heading(), "title"), self._grid(), Prose(self._notes())])
 
-    # Parts of the text
+    # Parts of the text form
 
     def _heading(self) -> list[str]:
-        """Return the name of the cluster and its losses."""
+        """Return the name of the cluster and its losses as lines."""
         n_parts = self["n_parts"]
         kinds = f"of {counted(n_parts, f'{self.kinds[self._other]} cluster')}"
         if self["overlapping"]:
@@ -383,7 +384,7 @@ class Cluster(Shown, dict[str, Any]):
         return found
 
     def _grid(self) -> Grid:
-        """Return the members as a grid, whose last columns are attributes."""
+        """Return the members as a grid whose last columns are attributes."""
         weight = ["weight"] if self["weighted"] else []
         header = [f"{self.kinds[self._other]} cluster", "items", "item", *weight]
         own, texts = list(self._rows()), self._texts()
@@ -400,7 +401,7 @@ class Cluster(Shown, dict[str, Any]):
         return next(side for side in self.kinds if side != self["side"])
 
     def _rows(self) -> Iterator[list[str]]:
-        """Yield the first texts of each line, and whether it has a member, as the last one."""
+        """Yield the first cells of each line, the last of which says whether the line shows a member."""
         for part in self["parts"]:
             clusters = part[f"{self._other}_cluster"]
             shared = count(part["n_items"])
@@ -428,13 +429,13 @@ class Cluster(Shown, dict[str, Any]):
         return [name, shared, item, *([weight] if self["weighted"] else []), member]
 
     def _texts(self) -> dict[str, list[str]]:
-        """Return the attributes of the members that are shown as texts, those marked that differ."""
+        """Return the attributes of the members shown, as text in which unusual values are marked."""
         members = [m for part in (*self["parts"], self["one_sided"]) for m in part["members"]]
         return {name: _marked([m["attributes"][name] for m in members]) for name in self["columns"]}
 
 
 def _marked(values: Sequence[Any]) -> list[str]:
-    """Return values as texts, those that differ from the commonest one marked, if any occurs twice.
+    """Return values as text, marking those that differ from the most common one, if any occurs twice.
 
     Examples
     --------
@@ -450,7 +451,7 @@ def _marked(values: Sequence[Any]) -> list[str]:
 
 
 def differing(values: Sequence[Any]) -> list[bool]:
-    """Return which values differ from the commonest one, if any occurs twice; nulls never do.
+    """Return flags for values that differ from the most common one, if any occurs twice; nulls are never flagged.
 
     Examples
     --------
@@ -464,7 +465,7 @@ def differing(values: Sequence[Any]) -> list[bool]:
 
 
 def _name(cluster: Any, *, overlapping: bool) -> str:
-    """Return the name of a part: the other side's cluster, or all of them where they overlap."""
+    """Return the name of a part: the label of the other side's cluster, or all labels if clusters overlap."""
     if overlapping:
         return " + ".join(_name(each, overlapping=False) for each in cluster or [None])
     if isinstance(cluster, tuple):
@@ -473,25 +474,25 @@ def _name(cluster: Any, *, overlapping: bool) -> str:
 
 
 def _clusters(clusters: Any) -> str:
-    """Return the name of a cluster, or of those of an item whose clusters overlap."""
+    """Return the label of a cluster, or the labels of an item's clusters if they overlap."""
     return ", ".join(map(label, clusters)) if isinstance(clusters, list) else label(clusters)
 
 
 def _again(kind: type[Cluster], figures: Mapping[str, Any], parts: Table, table: Table) -> Cluster:
-    """Rebuild a cluster from its members."""
+    """Rebuild a cluster from its pickled parts."""
     return kind(figures, parts, lambda: table)
 
 
-#: What the items of a set have to do with the item.
+#: How the items of each set relate to the item.
 SETS = {
     "tp": "in both of its clusters",
     "fp": "only in its predicted cluster",
     "fn": "only in its true cluster",
     "tn": "in neither",
 }
-#: What scores are where clusters overlap: no ratios of the counts below them.
+#: Note on scores of overlapping clusterings, which are not ratios of the counts below them.
 OF_SHARED = " (means over the items below, by their shares of common clusters)"
-#: Keys that are not scores.
+#: Keys of an item that are not scores.
 PLACES = (
     "item", "true_cluster", "pred_cluster", "weight", *SETS, "true_mates", "pred_mates", *LOSSES, "attributes",
     "members",
@@ -515,7 +516,7 @@ class Item(Shown, dict[str, Any]):
       tn  0  in neither
     """
 
-    #: what its clusters are called, by key; what the items of a set have to do with it; keys that are not scores
+    #: names of its clusters, by key; relation of each set's items to the item; keys that are not scores
     kinds: ClassVar[Mapping[str, str]] = {"true_cluster": "true", "pred_cluster": "predicted"}
     sets: ClassVar[Mapping[str, str]] = SETS
     places: ClassVar[tuple[str, ...]] = PLACES
@@ -551,7 +552,7 @@ class Item(Shown, dict[str, Any]):
         )
 
     def _sets(self) -> Iterator[tuple[str, str, str]]:
-        """Yield each set: its name, its number of items, its description and its first items."""
+        """Yield, for each set, its name, number of items, description and first items."""
         for name, members in self["members"].items():
             first = ", ".join(map(label, members["first"]))
             more = ", …" if first and len(members["first"]) < members["n_items"] else ""

@@ -1,4 +1,4 @@
-"""`Evaluation.explain`: what kind of items lose more than the rest."""
+"""`Evaluation.explain`: which kinds of items lose more than the rest."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
     from fastbcubed.results.explanation import Explanation
 
-#: Bytes of a row while slices are looked for, of a column of it, and of the sums of a unit.
+#: Memory needed for the search: bytes per row, per row and column, and per unit for its sums.
 ROW_BYTES, COLUMN_BYTES, UNIT_BYTES = 90, 12, 210
-#: Columns that are looked at, and that slices are made of at once, at most.
+#: Maximum number of columns searched, and of columns that define one slice.
 MOST_COLUMNS, DEEPEST = 1000, 4
-#: Components at least: one to search, one to test, and others to tell chance.
+#: Minimum number of components: they are split into a searched and a tested half, each of which needs several.
 FEWEST = 20
-#: Shares of slices for which the power is said, and the chance to find them.
+#: Shares of items for which the detectable difference is stated, and the probability of detecting it.
 SHARES, POWER = (0.1, 0.02), 0.8
-#: The seed of the words of items, which is not that of the halves.
+#: Seed of the hashes of item ids, unlike the seed of the split into halves.
 WORDS = 0
 
 
 class Options(NamedTuple):
-    """What is asked for."""
+    """The options of a search, checked."""
 
     depth: int
     min_items: int
@@ -80,7 +80,7 @@ class Options(NamedTuple):
 
     @classmethod
     def of(cls, depth: Any, min_items: Any, level: Any, limit: Any, seed: Any) -> Options:
-        """Check arguments as `Evaluation.explain` takes them."""
+        """Check the arguments of `Evaluation.explain`."""
         return cls(
             whole_number(depth, "depth", "attributes", least=1, most=DEEPEST),
             whole_number(min_items, "min_items", "items", least=1),
@@ -101,7 +101,7 @@ def explain(
     limit: int = 20,
     seed: int = 0,
 ) -> Explanation:
-    """Return the kinds of items that lose more than the rest: slices that are found, not asked for.
+    """Return the kinds of items that lose more than the rest: slices that are found by a search.
 
     One half of the connected components of truth and prediction is searched for slices that lose more than the rest.
     These slices are tested on the other half, by component, because the items of a component are not independent.
@@ -182,12 +182,12 @@ def explain(
 
 
 def loss_name(loss: Any, metric: Metric) -> str:
-    """Return what a score is called."""
+    """Return the name of a score in an explanation."""
     return loss if isinstance(loss, str) else metric.name
 
 
 def explained(table: Contingency, loss: Any, beta: float, known: Sequence[Metric]) -> Metric:
-    """Return the score whose loss is explained, or raise MetricError."""
+    """Return the score whose loss is to be explained, or raise MetricError if this is not possible."""
     metric = resolved(table, loss, beta, known)
     if not is_mean(metric) or metric.saved:
         raise MetricError(
@@ -209,7 +209,7 @@ def _perfect(metric: Metric) -> float:
 
 @dataclass(frozen=True, eq=False)
 class RowScore:
-    """A score of a run, and the values of rows that it is a function of the means of."""
+    """A score of one run, with the item scores whose means it depends on."""
 
     metric: Metric
     needed: Sequence[Metric]
@@ -217,7 +217,7 @@ class RowScore:
     beta: float
 
     def of_means(self, means: Floats) -> float:
-        """Return the score."""
+        """Return the score, given the means of the item scores."""
         named = {each.name: float(mean) for each, mean in zip(self.needed, means, strict=True)}
         if self.metric.name in COMPLEMENTS:
             return 1.0 - named[COMPLEMENTS[self.metric.name]]
@@ -226,7 +226,7 @@ class RowScore:
         return named[self.metric.name]
 
     def slopes(self, means: Floats) -> Floats:
-        """Return how much the score moves with each mean. Shape (n_needed,)."""
+        """Return the derivative of the score by each mean. Shape (n_needed,)."""
         names = [each.name for each in self.needed]
         found = np.zeros(len(names))
         for name, slope in slopes(self.metric, dict(zip(names, map(float, means), strict=True)), self.beta):
@@ -234,18 +234,18 @@ class RowScore:
         return found
 
     def losses(self, means: Floats, values: Floats) -> Floats:
-        """Return what rows of some values lose, to first order about the means of all. Shapes: (n_needed, n), (n,)."""
+        """Return the losses of rows with these item scores, linearized at the means. Shapes: (n_needed, n) to (n,)."""
         sign, own = (1.0 if self.metric.best == "lower" else -1.0), self.slopes(means)
         perfect = np.array([_perfect(each) for each in self.needed])
         return sign * (own @ values - own @ perfect)
 
     def of_rows(self, rows: NDArray[np.int64]) -> RowScore:
-        """Return the same of some rows."""
+        """Return the score with the item scores of these rows only."""
         return RowScore(self.metric, self.needed, self.values[:, rows], self.beta)
 
 
 def score_of_rows(table: Contingency, metric: Metric, beta: float, rows: NDArray[np.int64]) -> RowScore:
-    """Return a score with its values of some rows."""
+    """Return a score with the item scores of these rows, or raise MetricError if some are undefined."""
     needed = needed_by([metric], beta)
     values = np.array([aggregation.item_scores(table, each)[rows] for each in needed])
     if not np.isfinite(values).all():
@@ -257,45 +257,45 @@ def score_of_rows(table: Contingency, metric: Metric, beta: float, rows: NDArray
 
 
 class Question(NamedTuple):
-    """The score of one run, or of the baseline and another run."""
+    """What is to be explained: the score of one run, or its difference between a baseline and another run."""
 
     runs: list[RowScore]
     loss: str
-    names: tuple[str, ...] = ()  #: of the baseline and the run
+    names: tuple[str, ...] = ()  #: names of the baseline and of the run
 
     @property
     def signs(self) -> tuple[int, ...]:
-        """The signs that a finding may have: of one run, it loses more."""
+        """The signs of effects to look for: for one run, only a larger loss."""
         return (1,) if len(self.runs) == 1 else (1, -1)
 
 
-# -- The columns -----------------------------------------------------------------------------------
+# -- The attributes ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """An attribute that is looked at, by the name that users give it."""
+    """An attribute to search, under the name by which users refer to it."""
 
     key: str | Bins
     items: Items
     extra: AttributeTable | None
     cells: Contingency
-    is_named: bool = False  #: whether it was asked for by name
+    is_named: bool = False  #: whether the caller named it
 
     @property
     def name(self) -> str:
-        """The name that slices have."""
+        """The name of the attribute in slices."""
         return str(self.key)
 
     @property
     def _is_cut(self) -> bool:
-        """Whether it is a size of clusters or bins, which are slices already."""
+        """Whether its values are slices already, as for bins and cluster sizes."""
         own = () if self.extra is None else self.extra.names
         is_bins = isinstance(self.key, Bins)
         return is_bins or size_named(self.key, self.items.attribute_sides(), own) is not None
 
     def read(self) -> pa.ChunkedArray:
-        """Return its values by row."""
+        """Return the value of each row."""
         if not self._is_cut:
             return attribute_values(self.name, self.items, self.extra)
         cut = slice_codes(self.key, self.cells, self.items, self.extra)
@@ -304,14 +304,14 @@ class Attribute:
         return pa.chunked_array([pa.DictionaryArray.from_arrays(codes, names)])
 
     def check(self) -> None:
-        """Raise ColumnError if there is no such attribute."""
+        """Raise ColumnError if the attribute does not exist."""
         name = self.key.name if isinstance(self.key, Bins) else self.name
         if isinstance(self.key, Bins) or not self._is_cut:
             attribute_values(name, self.items, self.extra, np.zeros(0, np.int64))
 
 
 def columns_of(kept: Kept, attributes: Any) -> list[Attribute]:
-    """Return the attributes to look at; unknown ones, none and too many raise before the work."""
+    """Return the attributes to search; raise, before the search, if any is unknown or there are none or too many."""
     items, extra = kept.require_items(), kept.attributes
     is_table = attributes is not None and _is_table(attributes)
     if is_table:
@@ -354,7 +354,7 @@ def _is_table(attributes: Any) -> bool:
 
 
 def _all_names(items: Items, extra: AttributeTable | None) -> list[str]:
-    """Return all columns of the inputs: parts of ids first, an attribute of both sides once if it is the same."""
+    """Return the names of all attributes: parts of ids first; one of both sides once, if the sides agree."""
     sides = items.attribute_sides() | ({} if extra is None else {"attributes": tuple(extra.names)})
     homes: dict[str, list[str]] = {}
     for side, names in sides.items():
@@ -372,11 +372,11 @@ def _all_names(items: Items, extra: AttributeTable | None) -> list[str]:
     return found
 
 
-# -- The work --------------------------------------------------------------------------------------
+# -- The search ------------------------------------------------------------------------------------
 
 
 def words_of(items: Items, rows: NDArray[np.int64], pool: Pool) -> NDArray[np.uint64]:
-    """Return a word for each item, from its id alone."""
+    """Return a hash of each item's id, which does not depend on the order of rows."""
     ids = as_column(items.ids(rows), "item")
     return write_both(ids.plain, WORDS, pool)[0].view(np.uint64)
 
@@ -390,7 +390,7 @@ def explain_rows(
     options: Options,
     names: Mapping[str, str],
 ) -> Explanation:
-    """Return the explanation of rows, given by position with their units."""
+    """Return the explanation for the rows in `scored`, with the unit of each."""
     from fastbcubed.results.explanation import Explanation
 
     n_units = int(np.unique(units).size)
@@ -433,7 +433,7 @@ def explain_rows(
 def _coded(
     columns: Sequence[Attribute], rows: NDArray[np.int64], work: Work, options: Options, pool: Pool
 ) -> tuple[list[CodedColumn], dict[str, str]]:
-    """Return the columns with codes, and those that are left out and why; SliceError if none is left."""
+    """Return the attributes as coded columns, and why others are left out; raise SliceError if no attribute is left."""
     every: list[CodedColumn] = []
     left_out: dict[str, str] = {}
     moved, weight = (each[: work.order.n_search] for each in (work.losses.moved, work.weight))
@@ -441,7 +441,7 @@ def _coded(
 
     def code(each: Attribute) -> list[CodedColumn] | str:
         try:
-            with reading:  # files are read by one thread at a time
+            with reading:  # only one thread may read files at a time
                 values = each.read()
             taken = pa.chunked_array([take_rows(values, rows)])
             return code_column(
@@ -468,7 +468,7 @@ def _coded(
 
 
 def _adjust(rows: list[dict[str, Any]], level: float) -> None:
-    """Add p-values that are adjusted by Benjamini and Hochberg, and whether slices hold.
+    """Add to each row the p-value adjusted by Benjamini and Hochberg, and whether it is at most `level`.
 
     >>> rows = [{"p": 0.04}, {"p": 0.01}, {"p": 0.03}]
     >>> _adjust(rows, 0.05)
@@ -482,7 +482,7 @@ def _adjust(rows: list[dict[str, Any]], level: float) -> None:
 
 
 class Work:
-    """The rows of the runs in the order of units, and figures of slices of them."""
+    """The rows of one or two runs, in the order of their units, and the computation of figures for slices."""
 
     def __init__(self, runs: Sequence[RowScore], order: UnitOrder, weight: Floats) -> None:
         self.runs, self.order, self.weight = runs, order, weight
@@ -493,11 +493,11 @@ class Work:
         self.overall = self._difference(
             [run.of_means(means) for run, means in zip(runs, self._means, strict=True)]
         )
-        #: what sums of units add up: values, times the weight
+        #: item scores times weights, as summed by unit
         self._values = [run.values * weight if weight.size else run.values for run in runs]
 
     def _lost(self, values: Sequence[Floats]) -> Floats:
-        """Return what rows of some values lose, or more than in the first run. Shapes: (n_needed, n) each, (n,)."""
+        """Return the losses of rows with these item scores, or of two runs the difference. Shape (n,)."""
         every = zip(self.runs, self._means, values, strict=True)
         return self._difference([run.losses(means, own) for run, means, own in every])
 
@@ -506,7 +506,7 @@ class Work:
         return values[0] if len(values) == 1 else values[1] - values[0]
 
     def scored(self, sums: Sequence[Floats]) -> tuple[float, float | None, float | None, int]:
-        """Return the score of some rows, its interval, and the number of units, from sums by unit of each run."""
+        """Return the score of a set of rows, its interval and its number of units, from sums by unit for each run."""
         mass = sums[0][:, 0]
         total, n = float(mass.sum()), int(np.count_nonzero(mass))
         if not total:
@@ -529,7 +529,7 @@ class Work:
     def row(
         self, proposal: Proposal, columns: Sequence[CodedColumn], tested: Part, sides: int
     ) -> dict[str, Any]:
-        """Return the figures of a slice, of all items and of the half that was not searched."""
+        """Return the figures of a proposed slice, over all items and over the half that was not searched."""
         mask = proposal.slice.rows(columns, slice(0, self.order.rows.size))
         sums = [np.zeros((self.order.n_units, 2, 1 + len(own))) for own in self._values]
         for own, values in zip(sums, self._values, strict=True):
@@ -556,16 +556,16 @@ class Work:
         }  # fmt: skip
 
     def _lost_by(self, sums: Sequence[Floats]) -> tuple[float, float]:
-        """Return the weight of some rows, and their mean loss, which is linear in their values."""
+        """Return the weight of a set of rows, and their mean loss, which is linear in the item scores."""
         whole = [own.sum(axis=0) for own in sums]
         mass = float(whole[0][0])
         return mass, float(self._lost([own[1:] / max(mass, 1e-300) for own in whole])) if mass else 0.0
 
     def power(self, level: float, sides: int) -> list[dict[str, Any]]:
-        """Return, for slices of some shares, the difference of the score that is found 8 times in 10.
+        """Return, for slices with certain shares of the items, the difference that is detected 8 times in 10.
 
-        Of a slice of a share a of the items, drawn by component, the difference from the rest has the error
-        sqrt(V / (a (1 - a))), with V the squared error of the mean loss on the half that is tested.
+        If a slice with share a of the items is drawn by component, the difference from the rest has the standard error
+        sqrt(V / (a (1 - a))), where V is the squared standard error of the mean loss on the tested half.
         """
         from statistics import NormalDist
 
@@ -587,7 +587,7 @@ def _name(values: Iterable[Any]) -> str:
 
 
 def _p_value(moved: Floats, sign: float) -> float:
-    """Return the p-value, of one side, of the sum of what units add to a claim."""
+    """Return the one-sided p-value of a claim, from the contribution of each unit to it."""
     squares = float(np.sum(moved * moved))
     if not squares > 0:
         return 1.0

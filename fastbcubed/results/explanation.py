@@ -1,4 +1,4 @@
-"""An explanation: the slices that lose more than the rest, or that changed otherwise, and how sure that is."""
+"""The result of an explanation: slices that lose more than the rest, or change otherwise, and how certain they are."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from fastbcubed.results.result import Result
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.object_attributes import documented
 
-#: The columns of `Explanation.slices` that are numbers, behind the name of the slice.
+#: Numeric columns of `Explanation.slices`, which follow the name of the slice.
 COUNTS = ("n_items", "n_units")
 FIGURES = (
     "share", "inside", "inside_low", "inside_high", "outside", "outside_low", "outside_high", "share_of_loss", "excess",
     "held_out_inside", "held_out_outside", "p", "p_adjusted",
 )  # fmt: skip
-#: Slices that a text speaks of, and names that it has room for.
+#: Number of slices described in sentences, and number of names listed in one.
 SPOKEN, NAMED = 5, 6
 
 
@@ -139,11 +139,11 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
     return Table(table_of(columns))
 
 
-# -- Words -----------------------------------------------------------------------------------------
+# -- Sentences -------------------------------------------------------------------------------------
 
 
 def sentences(found: Explanation) -> list[str]:
-    """Return what was found in words, the largest slices first, or that nothing was, and what could have been."""
+    """Return sentences on the slices found, largest first; or that none was found, and what could have been."""
     rows = [row for row in found.rows if row["holds"]]
     if not rows:
         return [_nothing(found), power_sentence(found)]
@@ -189,7 +189,7 @@ def _nothing(found: Explanation) -> str:
 
 
 def power_sentence(found: Explanation) -> str:
-    """Return what size of effect these data could have shown."""
+    """Return a sentence on the size of effects that these data could have shown."""
     name, parts = score_name(found.loss), list[str]()
     how = "differ by" if found.run is not None else "be lower by"
     for row in found.power:
@@ -203,7 +203,7 @@ def power_sentence(found: Explanation) -> str:
 
 
 def score_name(loss: str) -> str:
-    """Return what a score is called in a sentence."""
+    """Return the name of a score in a sentence."""
     return HEADLINE.get(loss, label(loss))
 
 
@@ -230,12 +230,12 @@ def document(found: Explanation, asked: Asked = IN_BRIEF) -> Document:
 
 
 def whole_blocks(found: Explanation) -> list[Block]:
-    """Return all that a page says of an explanation, for a section of another page."""
+    """Return all blocks that a page shows of an explanation, for a section of another page."""
     return [*blocks(found), Prose(looked_at(found), "note")]
 
 
 def blocks(found: Explanation) -> list[Block]:
-    """Return the sentences and the table."""
+    """Return the sentences and the table as blocks."""
     rows = [{**row, "alike": "; ".join(row["alike"][:2])} for row in found.rows if row["holds"]]
     shown: list[Block] = [Prose(sentences(found), "lead")]
     form = "interval" if found.run is None else "change"
@@ -256,7 +256,7 @@ def blocks(found: Explanation) -> list[Block]:
 
 
 def p_text(p: float) -> str:
-    """Return a p-value.
+    """Return a p-value as text.
 
     >>> p_text(0.01234), p_text(1e-9)
     ('0.0123', '<0.0001')
@@ -265,7 +265,7 @@ def p_text(p: float) -> str:
 
 
 def looked_at(found: Explanation) -> list[str]:
-    """Return sentences on what was looked at, what was left out, and what could have been found."""
+    """Return sentences on what was examined, what was left out, and what could have been found."""
     units, tested = found.units, len(found.rows)
     holding = sum(row["holds"] for row in found.rows)
     lines = [

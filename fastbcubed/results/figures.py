@@ -1,4 +1,4 @@
-"""Scores by name, the figures of an evaluation, and the sizes of its clusters."""
+"""Scores by name, figures of an evaluation, and its cluster sizes."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class Scores(Mapping[str, float]):
-    """Scores by name, also as attributes; one that goes by several names has them all."""
+    """Scores by name and as attributes; a score with several names is found under each."""
 
     def __init__(self, values: Mapping[str, float], missing: Mapping[str, str] | None = None) -> None:
         self._values = dict(values)
-        self._missing = dict(missing or {})  #: why there is no value, by name
+        self._missing = dict(missing or {})  #: why a score has no value, by name
 
     def __getitem__(self, name: str) -> float:
         found = self.named(name)
@@ -51,12 +51,12 @@ class Scores(Mapping[str, float]):
         return self._values[found]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a score, and `default` if it was not computed."""
+        """Return a score, or `default` if it was not computed."""
         found = self.named(name)
         return default if found is None else self._values[found]
 
     def named(self, name: str) -> str | None:
-        """Return under which name a score was computed that also goes by this one; None if it was not."""
+        """Return the name under which a score was computed, given any of its names; None if it was not computed."""
         return (
             None if not isinstance(name, str) else name if name in self else computed_as(name, self._values)
         )
@@ -78,9 +78,9 @@ class Scores(Mapping[str, float]):
 
 
 def resolved(table: Contingency, which: Any, beta: float, scores: Sequence[Metric] = ()) -> Metric:
-    """Return a score by name, or that of a formula; MetricError if it is unknown, or not defined for these cells.
+    """Return a score by name or from a formula; raise MetricError if it is unknown or undefined for these cells.
 
-    `scores` are those that were computed, of which the registry lacks the user's own.
+    `scores` are the computed scores, which may include user-defined ones that the registry does not have.
     """
     if isinstance(which, str) and (computed := {metric.name: metric for metric in scores}.get(which)):
         return computed
@@ -94,7 +94,7 @@ def resolved(table: Contingency, which: Any, beta: float, scores: Sequence[Metri
 
 
 def how_to_have(name: str, table: Contingency) -> str:
-    """Return how to get a score that was not computed, or why it is not defined; nothing for any other name."""
+    """Return how to obtain a score that was not computed, or why it is undefined, as the end of a message."""
     known = METRICS.get(str(known_as(name)))
     if known is None:
         return f"; .metric({name!r}) computes a score"
@@ -107,7 +107,7 @@ def how_to_have(name: str, table: Contingency) -> str:
     return f"; .metric({name!r}) computes it" if reason is None else f": {known.not_defined(reason)}"
 
 
-#: Bounds of precision this far apart are worth a warning.
+#: Precision bounds that differ by more than this give rise to a warning.
 BOUNDS_APART = 0.01
 QUANTILES = (0.5, 0.9, 0.99)
 
@@ -116,15 +116,15 @@ Histogram = tuple[NDArray[Any], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds of the precision under complete labels, where prediction-only items are dropped."""
+    """Bounds of the precision if all items were labelled, for evaluations that drop prediction-only items."""
 
-    #: precision if every unlabelled mate were wrong, and if every one were right
+    #: precision if all unlabelled items were wrong members of their clusters, and if all were right
     precision_lower: float
     precision_upper: float
-    unlabelled_mates: float  #: share of the scored weight that has unlabelled mates in its predicted cluster
+    unlabelled_mates: float  #: share of the scored weight in predicted clusters that contain unlabelled items
 
     def warning(self, *, estimable: bool) -> str:
-        """Return a warning if the bounds are far apart or unknown; nothing otherwise.
+        """Return a warning if the bounds are far apart or unknown; otherwise "".
 
         `estimable` is whether scores can be estimated from a sample of true clusters.
         """
@@ -144,7 +144,7 @@ class Bounds:
         )
 
 
-#: What is said of a score that counts mentions which other runs lack, and whose cells were not kept.
+#: Why a score that counts all mentions of a run is unavailable.
 NOT_ALL_MENTIONS = Message(
     "counts all mentions of the run, including those that other runs lack, which were not kept; name it in "
     f"{arg('metrics', ...)} of compare, or evaluate the run separately"
@@ -153,7 +153,7 @@ NOT_ALL_MENTIONS = Message(
 
 @dataclass(eq=False)
 class Figures:
-    """The scores of an evaluation, and the figures that an engine or a file has; None for those to be computed."""
+    """The scores and other figures of an evaluation, from an engine or a file; None for those not yet computed."""
 
     metrics: list[Metric]
     beta: float
@@ -162,23 +162,24 @@ class Figures:
     policies: Policies
     not_computed: dict[str, str] = field(default_factory=dict)
     sliced: dict[str, Table] = field(default_factory=dict)
-    summary: dict[str, dict[str, Any]] | None = None  #: of both sides, without outcomes
+    summary: dict[str, dict[str, Any]] | None = None  #: summary of both sides, without outcomes
     outcomes: pa.Table | None = None
     bounds: Bounds | None = None
-    change_if_alone: float | None = None  #: of the recall, if items that only the truth has were alone
+    change_if_alone: float | None = None  #: change in recall if truth-only items were singletons
     errors: Errors | None = None
-    #: how `slices` is asked for each of `sliced`, of a result that was not loaded
+    #: the slicing key of each table in `sliced`; empty for a loaded result
     slicings: dict[str, SliceKey] = field(default_factory=dict)
-    sliced_with_errors: dict[str, Table] | None = None  #: `sliced`, with the standard errors that were saved
+    #: the tables in `sliced` with the standard errors that were saved
+    sliced_with_errors: dict[str, Table] | None = None
     warnings: list[dict[str, Any]] | None = None
-    #: of a run that is restricted to common items, its evaluation on all of its mentions, with the scores that count
-    #: these; or why there is none
+    #: for a run restricted to common items, its evaluation on all of its mentions, with the scores that count these, or
+    #: the reason why there is none
     of_mentions: Any = None
 
     def elsewhere(self, metric: Metric) -> Any:
-        """Return the evaluation whose cells a score is of; None if it is this one.
+        """Return the evaluation from whose cells a score is computed; None if it is this one.
 
-        Raises NotKeptError if the score counts mentions that are in no cells that were kept.
+        Raise NotKeptError if the score counts mentions whose cells were not kept.
         """
         if self.of_mentions is None or not metric.of_mentions:
             return None
@@ -202,7 +203,7 @@ class Figures:
         }
 
     def bounds_in(self, table: Contingency) -> Bounds | None:
-        """Return bounds on precision if prediction-only items were dropped, else None."""
+        """Return bounds of the precision if prediction-only items were dropped, otherwise None."""
         if self.policies.prediction != "drop" or not self.coverage.n_prediction_only:
             return None
         if self.bounds is not None:
@@ -213,7 +214,7 @@ class Figures:
 
 
 def coverage_for_json(coverage: Coverage, bounds: Bounds | None) -> dict[str, Any]:
-    """Return the coverage, with the bounds of the precision."""
+    """Return the coverage as plain values, including the bounds of the precision."""
     return {
         **asdict(coverage),
         "truth_coverage": coverage.truth_coverage,
@@ -229,7 +230,7 @@ def bounds_from(sums: NDArray[np.float64], total_weight: float) -> Bounds:
 
 
 def bound_sums(table: Contingency) -> NDArray[np.float64]:
-    """Add up the least precision, the greatest, and the weight that has unlabelled mates. Shape (3,)."""
+    """Return the sums of the least and the greatest precision, and of weight with unlabelled mates. Shape (3,)."""
     none = np.zeros(1, np.int64), np.zeros(1), np.zeros(table.n_cells, np.int8)
     unlabelled_n, unlabelled, places = table.unlabelled_mates() or none
     sums = [np.zeros(3)]
@@ -245,13 +246,13 @@ def bound_sums(table: Contingency) -> NDArray[np.float64]:
 
 
 def summarize(table: Contingency) -> dict[str, dict[str, Any]]:
-    """Return items, clusters, singletons, largest, size quantiles and exactly recovered, of each side."""
+    """Return, for each side, its items, clusters, singletons, largest size, size quantiles and exact clusters."""
     sizes = {"true": _size_histogram(table.true_n), "pred": _size_histogram(table.pred_n)}
     return describe(sizes, table.n_items, table.n_exact)
 
 
 def describe(histograms: Mapping[str, Histogram], n_items: int, n_exact: int) -> dict[str, dict[str, Any]]:
-    """Return the same from the cluster sizes of each side, ascending, and how many clusters have each."""
+    """Return the summary of each side from its sorted cluster sizes, and the number of clusters of each size."""
     result = {}
     for side, (sizes, clusters) in histograms.items():
         upto = np.cumsum(clusters)
@@ -267,7 +268,7 @@ def describe(histograms: Mapping[str, Histogram], n_items: int, n_exact: int) ->
 
 
 def _size_histogram(counts: NDArray[np.integer]) -> Histogram:
-    """Return the cluster sizes that there are, ascending, and how many clusters have each."""
+    """Return the sorted cluster sizes that occur, and the number of clusters of each size."""
     few = counts.max(initial=0) < max(1 << 16, counts.size)
     if not few:
         return np.unique(counts[counts > 0], return_counts=True)

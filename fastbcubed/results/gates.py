@@ -1,4 +1,4 @@
-"""Gates: bounds on scores, coverage or slices, their results, and the sentences that report them."""
+"""Gates: bounds on scores, coverage or sizes, their outcomes, and sentences that report these."""
 
 from __future__ import annotations
 
@@ -37,36 +37,36 @@ from fastbcubed.results.warnings import FLATTERED, MOSTLY_COMMON, covered, if_al
 from fastbcubed.runtime.arguments import number
 from fastbcubed.runtime.suggestions import did_you_mean
 
-#: Shares of the items of a side that the other has; from 0 to 1, the more the better.
+#: Shares of one side's items that the other side has; from 0 to 1, higher is better.
 COVERAGES = ("truth_coverage", "prediction_coverage")
-#: The sides of an evaluation and of a diff, and what policies and coverage call them.
+#: Sides of an evaluation and of a diff, by what policies and coverage call them.
 PLACES = {"true": "truth", "pred": "prediction", "baseline": "truth", "experiment": "prediction"}
-#: Sizes of a side's clusters, and numbers of an evaluation, which are no scores: none is better than another.
+#: Cluster sizes of a side, and counts of an evaluation: not scores, since no value is better than another.
 SIZES = tuple(f"{figure}_{side}" for figure in ("clusters", "singletons", "largest") for side in PLACES)
 NUMBERS = ("items", "cells")
-#: Ends of an interval, and what a difference may not be whose interval excludes 0 on the worse side.
+#: Ends of an interval; and the requirement that a difference's interval must not exclude 0 on the worse side.
 ENDS, SIGNIFICANT = ("low", "high"), "significant"
-#: Syntax of a gate: a score, a comparison, a value, and a slice.
+#: Syntax of a gate: a score, a comparison, a value, and optionally a slice.
 WRITTEN = re.compile(r"\s*([^\s<>=@]+)\s*(>=|<=)\s*([^@]+?)\s*(?:@(.*\S.*))?")
-#: A comma between the attributes of a slice: without a backslash before it, and not that of a bin such as [0.5, 1).
+#: A comma between attributes of a slice: not after a backslash, and not within a bin such as [0.5, 1).
 COMMA = re.compile(r"(?<!\\),(?!\s*[^,=]*\)\s*(?:,|$))")
 #: Names of bins: 1990-1999, -10 to -1, [0.5, 1), <1990, >=1990.
 BIN = re.compile(r"-?\d+(-| to )-?\d+|\[.*\)|(<|>=)-?[\d.]+")
 
 Row = Mapping[str, Any]
-#: Returns the rows of a slicing by attributes or bins, and the names of its columns of attributes.
+#: Function that returns the rows of a slicing by attributes or bins, and the names of the attribute columns.
 SlicesBy = Callable[[tuple[Element, ...]], tuple[Collection[Row], list[str]]]
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound on a score, coverage, size or number: at least or at most a value, over all items or in a slice."""
+    """A bound on a score, coverage, size or count: a least or greatest value, over all items or in a slice."""
 
     name: str
     value: float
     at_least: bool = True
     where: Mapping[Element, str] = field(default_factory=dict)
-    #: The end of its interval that is bounded, one of ENDS, or SIGNIFICANT of a difference; "" for the score itself.
+    #: Bounded end of the interval, one of ENDS; SIGNIFICANT for a difference; "" for the score itself.
     end: str = ""
 
     @classmethod
@@ -78,28 +78,28 @@ class Bound:
 
     @property
     def called(self) -> str:
-        """The figure that is bounded: ``f1``, ``f1.low``."""
+        """The name of the bounded figure, such as ``f1`` or ``f1.low``."""
         return f"{self.name}.{self.end}" if self.end in ENDS else self.name
 
     @property
     def by(self) -> tuple[Element, ...]:
-        """The attributes of the slice, or bins of them; none where it is about all items."""
+        """The attributes or bins that define the slice; empty if the bound is on all items."""
         return tuple(self.where)
 
     @property
     def subject(self) -> str:
-        """The subject: ``f1``, ``f1 of country=US``."""
+        """The subject of the gate, such as ``f1`` or ``f1 of country=US``."""
         named = ",".join(f"{name}={value}" for name, value in self.where.items())
         return f"{self.called} of {named}" if named else self.called
 
     @property
     def slice(self) -> dict[str, str] | None:
-        """The slice as plain values; None where it is about all items."""
+        """The slice as plain values; None if the bound is on all items."""
         return {str(name): value for name, value in self.where.items()} or None
 
 
 class Subject(NamedTuple):
-    """The subject of a bound: its name, for a score that in the registry, its range, the better end."""
+    """The subject of a bound: its name (for a score, that in the registry), its range, and which end is better."""
 
     name: str
     low: float
@@ -109,35 +109,35 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True)
 class Gate:
-    """The result of a gate: its subject, the bound, the value, and whether it passed."""
+    """The outcome of a gate: its subject, bound and value, and whether it passed."""
 
     subject: str
     wanted: str
     found: str
     passed: bool
     figures: Mapping[str, Any]
-    reason: str = ""  #: why it failed, where the figures do not say
+    reason: str = ""  #: why it failed, if the figures do not show it
 
     @property
     def line(self) -> str:
-        """Whether it was passed, with the figures."""
+        """A line that says whether the gate passed, with the figures."""
         told = ", ".join(filter(None, [f"{self.subject} {self.found}".strip(), self.wanted]))
         return f"{'passed' if self.passed else 'failed'}: {told}{self.reason and f'. {self.reason}'}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the outcome as plain values."""
         reason = {"reason": self.reason} if self.reason else {}
         return {"gate": self.subject, "passed": self.passed, **self.figures, **reason}
 
 
-# -- What is asked ---------------------------------------------------------------------------------
+# -- Bounds ----------------------------------------------------------------------------------------
 
 
 def require_bound(bound: Bound, written: str, instead: str = "", scores: Sequence[Metric] = ()) -> Bound:
-    """Return a bound on a score, a coverage, a size or a number, or raise OptionError.
+    """Return a valid bound on a score, coverage, size or count, under its name in the registry, or raise OptionError.
 
-    `written` is how it was given, `instead` how to write the other sense. `scores` are those of the result, of which
-    the registry lacks the user's own.
+    `written` is the bound as the user wrote it, `instead` a bound in the opposite sense. `scores` are those of the
+    result, which may include user-defined ones that the registry does not have.
     """
     name, low, high, best = subject_of(bound, written, scores)
     require_interval(bound, written)
@@ -151,7 +151,7 @@ def require_bound(bound: Bound, written: str, instead: str = "", scores: Sequenc
 
 
 def require_interval(bound: Bound, written: str) -> None:
-    """Raise OptionError if a bound is on the interval of what has none: no score, or a difference in a slice."""
+    """Raise OptionError if a bound is on an interval that is not defined, as for sizes and differences in slices."""
     if bound.end and not is_score(bound.name):
         raise OptionError(f"{written}: only scores have intervals, but {bound.name} is not a score")
     if bound.end == SIGNIFICANT and bound.where:
@@ -162,7 +162,7 @@ def require_interval(bound: Bound, written: str) -> None:
 
 
 def subject_of(bound: Bound, written: str, scores: Sequence[Metric] = ()) -> Subject:
-    """Return the subject of a bound; raise OptionError if it is a family, or not defined for slices."""
+    """Return the subject of a bound; raise OptionError for families, and in slices for scores undefined there."""
     here = {metric.name: metric for metric in scores}
     if bound.name in COVERAGES:
         found, overall_only = Subject(bound.name, 0.0, 1.0, "higher"), True
@@ -172,26 +172,27 @@ def subject_of(bound: Bound, written: str, scores: Sequence[Metric] = ()) -> Sub
     else:
         metric = here.get(bound.name) or METRICS.get(str(known_as(bound.name)))
         if metric is None:
-            resolve([bound.name])  # raises, with a suggestion, for all but families
+            resolve([bound.name])  # raises, with a suggestion, unless this is a family
             raise OptionError(f"{written}: {bound.name} is a family; name one of its scores")
         found = Subject(metric.name, metric.low, metric.high, metric.best)
-        overall_only = metric.overall_only and not metric.saved  # slices may have been saved
+        # slices of a saved score may have been saved, too
+        overall_only = metric.overall_only and not metric.saved
     if bound.where and overall_only:
         raise OptionError(f"{written}: {found.name} is defined for all items at once, not for slices")
     return found
 
 
 def is_score(name: str) -> bool:
-    """Return whether the subject of a bound is a score, rather than a coverage, a size or a number."""
+    """Return whether the subject of a bound is a score rather than a coverage, size or count."""
     return name not in (*COVERAGES, *SIZES, *NUMBERS)
 
 
 def as_bounds(
     written: Sequence[str], named: Mapping[str, float], scores: Sequence[Metric] = ()
 ) -> list[Bound]:
-    """Return the bounds that are written, such as "f1>=0.9@country=US", and those by name.
+    """Return bounds from texts such as "f1>=0.9@country=US", and from values by name.
 
-    `scores` are those of the result that they are about.
+    `scores` are those of the result that the bounds apply to.
     """
     found = [require_bound(_parsed(text), repr(text), scores=scores) for text in written]
     for name, given in named.items():
@@ -224,9 +225,9 @@ def _parsed(text: Any) -> Bound:
 
 
 def as_where(text: str) -> dict[Element, str]:
-    r"""Return attributes of a slice, or bins, and their values from ``country=US,year:10=1990-1999``.
+    r"""Return the attributes or bins in a text such as ``country=US,year:10=1990-1999``, with their values.
 
-    A comma in one is ``\,``, and a colon of an attribute that would be read as one of its bins is ``\:``.
+    A comma in a value is written ``\,``; a colon in an attribute that would otherwise be read as a bin is ``\:``.
     """
     if not text:
         return {}
@@ -237,13 +238,13 @@ def as_where(text: str) -> dict[Element, str]:
     return found
 
 
-# -- What is found ---------------------------------------------------------------------------------
+# -- Outcomes --------------------------------------------------------------------------------------
 
 
 def try_bound(bound: Bound, ev: Any) -> Gate:
-    """Return the gate of a bound on an evaluation; NaN fails."""
+    """Return the outcome of a bound on an evaluation or diff; NaN fails."""
     gate = gate_on(bound, ev)
-    if not isinstance(ev.coverage, Coverage):  # a diff, which has no truth to be complete
+    if not isinstance(ev.coverage, Coverage):  # a diff; its coverage is not that of a truth
         return on_scored(gate, bound, ev.evaluation, ev.evaluation.coverage)
     return on_part(gate, bound, ev, ev.coverage, lambda: if_alone(ev))
 
@@ -251,11 +252,11 @@ def try_bound(bound: Bound, ev: Any) -> Gate:
 def on_part(
     gate: Gate, bound: Bound, ev: Any, coverage: Coverage, alone: Callable[[], Mapping[str, float]]
 ) -> Gate:
-    """Add to a gate of how few items of the truth its score is, where the truth's others are dropped.
+    """Add to a gate's outcome on how few of the truth's items its score is based, if other items were dropped.
 
-    It is added where these are most of the truth, or F1 would be lower by a hundredth if they were alone. `coverage` is
-    that before several runs are restricted to common items, and `alone` returns what `if_alone` says. To a gate on
-    sizes it is added of how many items they are, unless of all.
+    This is added if most of the truth was dropped, or if F1 would be lower by 0.01 were the dropped items singletons.
+    `coverage` is that before several runs were restricted to common items, and `alone` returns the result of
+    `if_alone`. To a gate on sizes, the number of items is added unless it is all.
     """
     gate = on_scored(gate, bound, ev, coverage)
     n, n_truth = ev.coverage.n_common, coverage.n_common + coverage.n_truth_only
@@ -274,12 +275,12 @@ def on_part(
 
 
 def counts_mentions(bound: Bound, ev: Any) -> bool:
-    """Return whether a bound is on a score that counts all mentions, so that no items are dropped for it."""
+    """Return whether a bound is on a score that counts all mentions, for which no items are dropped."""
     return any(metric.name == bound.name and metric.of_mentions for metric in ev.metrics)
 
 
 def on_scored(gate: Gate, bound: Bound, ev: Any, coverage: Coverage) -> Gate:
-    """Add to a gate on sizes how many items of that side are in the clusters, where its others are not scored."""
+    """Add to a gate on sizes how many items of its side the clusters contain, unless all are scored."""
     side = bound.name.rpartition("_")[2]
     if bound.name not in SIZES:
         return gate
@@ -295,7 +296,7 @@ def on_scored(gate: Gate, bound: Bound, ev: Any, coverage: Coverage) -> Gate:
 
 
 def gate_on(bound: Bound, ev: Any, **how: Any) -> Gate:
-    """Return the gate of a bound on a figure of a result; `how` are arguments of `interval`."""
+    """Return the outcome of a bound on a result's figure; `how` has arguments of `interval`."""
     value = value_of(bound, ev)
     if not bound.end:
         return exactly(gate_of(bound, value), bound, ev)
@@ -304,7 +305,7 @@ def gate_on(bound: Bound, ev: Any, **how: Any) -> Gate:
 
 
 def gate_on_end(bound: Bound, value: float, found: Interval, level: float) -> Gate:
-    """Return the gate of a bound on an end of the interval of a value."""
+    """Return the outcome of a bound on one end of the interval of a value."""
     if math.isnan(found.low + found.high):
         why = (
             "is not defined" if math.isnan(value) else "is an amount of 0, or of items that are all one unit"
@@ -317,7 +318,7 @@ def gate_on_end(bound: Bound, value: float, found: Interval, level: float) -> Ga
 
 
 def _interval_in_slice(bound: Bound, ev: Any, level: float = 0.95, unit: str = COMPONENT) -> Interval:
-    """Return the interval of a score in a slice, to one side where it is as good as can be; NaN where none is known."""
+    """Return the interval of a score in a slice, one-sided if the score is perfect; NaN if unknown."""
     if unit != COMPONENT:
         raise OptionError(
             f"{bound.subject}: intervals in slices are by {arg('unit', COMPONENT)}, not {quoted(unit)}"
@@ -331,7 +332,7 @@ def _interval_in_slice(bound: Bound, ev: Any, level: float = 0.95, unit: str = C
 
 
 def gate_of(bound: Bound, value: float) -> Gate:
-    """Return the gate of a bound on a value; NaN fails."""
+    """Return the outcome of a bound on a value; NaN fails."""
     passed = bool(meets(value, ">=" if bound.at_least else "<=", bound.value))
     sense = "at least" if bound.at_least else "at most"
     figures = {"score": bound.called, "slice": bound.slice, "value": value}
@@ -340,14 +341,15 @@ def gate_of(bound: Bound, value: float) -> Gate:
     return Gate(bound.subject, f"wanted {sense} {_exact(bound.value)}", found, passed, figures)
 
 
-#: Labels of two clusters that the other side merges into one, or splits.
+#: Labels of two clusters in which one side separates what the other joins.
 APART, JOINED = [0, 0, 1, 1, 2], [0, 0, 0, 0, 1]
 
 
 def exactly(gate: Gate, bound: Bound, ev: Any) -> Gate:
-    """Return a gate at the best end of a score's range as failed if the score is there by rounding alone.
+    """Return a gate on a perfect score as failed if the score is perfect only by rounding.
 
-    A score of 10^13 pairs rounds to 1 where a few of them are wrong; that a cluster is merged or split is exact.
+    A score of 10^13 pairs rounds to 1 even if a few pairs are wrong; whether clusters are merged or split is known
+    exactly.
     """
     metric = METRICS.get(bound.name)
     end = math.nan if metric is None else metric.high if bound.at_least else metric.low
@@ -372,15 +374,15 @@ def exactly(gate: Gate, bound: Bound, ev: Any) -> Gate:
 
 
 def _tells(metric: Metric, true: list[int], pred: list[int], end: float) -> bool:
-    """Return whether a score that is as good as can be rules out that one clustering is made from the other."""
+    """Return whether a perfect score rules out that `pred` results from `true` by merging or splitting clusters."""
     try:
         return bool(without_rounding(compute(as_contingency(true, pred, None, None), [metric])[0] - end))
-    except MetricError:  # one of three clusterings
+    except MetricError:  # a score that is undefined for such small clusterings
         return False
 
 
 def _told(value: float, other: float) -> str:
-    """Return a score as text, with all digits where fewer would read as the value it is compared with."""
+    """Return a score as text, with all digits if fewer would look equal to the value it is compared with."""
     short = score_text(value)
     return _exact(value) if short == score_text(other) and without_rounding(value - other, other) else short
 
@@ -392,7 +394,7 @@ def _exact(value: float) -> str:
 
 
 def value_of(bound: Bound, ev: Any) -> float:
-    """Return the figure that a bound is about."""
+    """Return the figure that a bound applies to."""
     if bound.name in COVERAGES:
         return float(getattr(ev.coverage, bound.name))
     if bound.name in SIZES or bound.name == "items":
@@ -403,7 +405,7 @@ def value_of(bound: Bound, ev: Any) -> float:
 
 
 def size_in(summary: Mapping[str, Mapping[str, Any]], name: str) -> float:
-    """Return the size of this name, of a share of the clusters where it is about those of one item.
+    """Return the size with this name in a summary; of singletons, their share of the clusters.
 
     >>> size_in({"pred": {"clusters": 4, "singletons": 1, "largest": 7}}, "singletons_pred")
     0.25
@@ -418,12 +420,12 @@ def size_in(summary: Mapping[str, Mapping[str, Any]], name: str) -> float:
     return found / summary[side]["clusters"] if figure == "singletons" else found
 
 
-#: Slices among which one is looked for whose name is similar to that of one that there is not.
+#: Number of slices among which a similar name is looked for if a slice does not exist.
 MOST_LOOKED_AT = 1 << 14
 
 
 class _Rows(Collection[Row]):
-    """The rows of a table, some of which are in memory at once."""
+    """The rows of a table, of which only some are in memory at a time."""
 
     def __init__(self, table: Any) -> None:
         self._table = table
@@ -439,13 +441,13 @@ class _Rows(Collection[Row]):
 
 
 def slices_of(ev: Any, *, errors: bool = False) -> SlicesBy:
-    """Return a function that returns the slices of an evaluation by some attributes, crossed in any order."""
+    """Return a function that returns an evaluation's slices by some attributes, crossed in any order."""
 
     def slices(names: tuple[Element, ...]) -> tuple[Collection[Row], list[str]]:
         known = (each for each in ev.sliced.values() if same_slicing(name_columns(each.column_names), names))
         table = None if errors else next(known, None)
         if table is None:
-            # estimates have the errors of their slices, and no such option
+            # estimates always have errors of slices, and no such option
             table = ev.slices(names[0] if len(names) == 1 else names, **({"errors": True} if errors else {}))
         return _Rows(table), name_columns(table.column_names)
 
@@ -453,13 +455,13 @@ def slices_of(ev: Any, *, errors: bool = False) -> SlicesBy:
 
 
 def same_slicing(columns: Iterable[str], names: Sequence[Element]) -> bool:
-    """Return whether the naming columns of slices are these, in any order."""
+    """Return whether a table of slices with these name columns is the slicing by these attributes, in any order."""
     here = list(columns)
     return len(here) == len(names) and all(any(names_element(each, name) for each in here) for name in names)
 
 
 def value_in_slice(bound: Bound, slices: SlicesBy) -> float:
-    """Return the score of a slice; raise OptionError if it has no such score."""
+    """Return a slice's score; raise OptionError if its slicing does not have this score."""
     row = slice_of(bound, slices)
     if bound.name not in row:
         raise OptionError(f"the slices have no {bound.name}; add it to {arg('metrics', ...)}")
@@ -467,7 +469,7 @@ def value_in_slice(bound: Bound, slices: SlicesBy) -> float:
 
 
 def slice_of(bound: Bound, slices: SlicesBy) -> Row:
-    """Return the row of a slice; raise SliceError if there is none."""
+    """Return the row of a slice; raise SliceError if it does not exist."""
     rows, columns = slices(bound.by)
     keys = {column: name for column in columns for name in bound.by if names_element(column, name)}
     for row in rows:
@@ -481,7 +483,7 @@ def slice_of(bound: Bound, slices: SlicesBy) -> Row:
 
 
 def _meant(where: Mapping[Element, str], names: Sequence[Element], known: Sequence[str]) -> str:
-    """Return suggestions for an unknown slice, to end a message with."""
+    """Return the end of a message on an unknown slice: which slice may have been meant."""
     for name in names:
         if isinstance(name, str) and BIN.fullmatch(where[name]):
             return f" Write a bin with its width or edges, such as {name}:10={where[name]}."
@@ -493,7 +495,7 @@ def _meant(where: Mapping[Element, str], names: Sequence[Element], known: Sequen
 
 
 def try_warnings(codes: Sequence[str], ev: Any) -> list[Gate]:
-    """Return the gates of warning codes: no warning, and of a named code no note either. "" is any warning."""
+    """Return a gate per warning code: a named code must not be given even as a note; "" stands for all warnings."""
     found = []
     for code in dict.fromkeys(codes):
         if code:
@@ -506,7 +508,7 @@ def try_warnings(codes: Sequence[str], ev: Any) -> list[Gate]:
 
 
 def _try_all_warnings(ev: Any) -> Gate:
-    """Return the gate of having no warning, with the notes that remain."""
+    """Return the gate that there is no warning; its outcome lists the remaining notes."""
     warnings, notes = (
         list(dict.fromkeys(w["code"] for w in ev.warnings if w["level"] == level))
         for level in (WARNING, NOTE)

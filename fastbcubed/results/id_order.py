@@ -1,4 +1,4 @@
-"""The order of many ids, by words of 64 bits: plain numbers are what NumPy sorts fastest."""
+"""Sorting of many ids by way of 64-bit words, since NumPy sorts plain integers fastest."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.threads import blocks
 from fastbcubed.types import RowNumbers, Words
 
-#: Returns a word of each of some rows, or of all; rows are in the order of their words, the first first.
+#: Returns one word of each of some rows, or of all; words sort like the ids.
 WordOf = Callable[[RowNumbers | slice], Words]
-#: Rows of which the arrays stay in a core's cache.
+#: Number of rows processed at a time, so that arrays stay in the CPU cache.
 AT_ONCE = 1 << 16
-#: Words of a text beyond which Arrow compares texts.
+#: Maximum words per text; longer texts are sorted by Arrow.
 MOST_WORDS = 32
 SIGN = np.uint64(1 << 63)
 
 
 def order_of_words(words: Sequence[WordOf], n: int) -> RowNumbers:
-    """Return the rows in ascending order of their words, ties by row number.
+    """Return the rows sorted by their words, the first word first, with ties in row order.
 
     >>> order_of_words([lambda rows: np.array([7, 3, 7], np.uint64)[rows]], 3).tolist()
     [1, 0, 2]
     """
-    # Idea: the bits of a word that fit beside the place of its row are sorted as one number with it. Rows that tie are
-    # sorted again by the bits that follow, with the number of their group in front. Holds: `at` are the places in
-    # `order` of the rows that still tie, group by group. All is done in blocks, since a new page of memory takes longer
-    # than what is computed in it.
+    # Idea: as many bits of a word as fit next to the row's position are sorted together with it as one integer. Rows
+    # that tie are sorted again by the following bits, preceded by the number of their group of ties. Invariant: `at`
+    # has the positions in `order` of the rows that still tie, group by group. Work proceeds in blocks, as touching new
+    # memory takes longer than the computation.
     order: RowNumbers = buffers.empty(n, np.int64)
     for a, b in blocks(n, AT_ONCE):
         order[a:b] = np.arange(a, b)
-    at: RowNumbers | None = None  # None for all, which are in order of row
+    at: RowNumbers | None = None  # None if all rows tie, still in row order
     group, n_groups, n_tied = np.zeros(0, np.uint64), 1, n
     for word in words:
         if n_tied < 2:
@@ -70,11 +70,11 @@ def order_of_words(words: Sequence[WordOf], n: int) -> RowNumbers:
 
 
 def _squeezed(values: Words) -> tuple[Words, int]:
-    """Return words without the bits in which all are the same, which order nothing, and how many bits are left."""
+    """Return words without the bits that are the same in all, which cannot affect the order, and their width."""
     differ = 0
     for a, b in blocks(values.size, AT_ONCE):
         differ |= int(np.bitwise_or.reduce(values[a:b] ^ values[0]))
-    runs = list[tuple[int, int]]()  # the lowest bit and the length of each range of bits
+    runs = list[tuple[int, int]]()  # lowest bit and length of each range of differing bits
     for bit in range(differ.bit_length()):
         if not differ >> bit & 1:
             continue
@@ -94,7 +94,7 @@ def _squeezed(values: Words) -> tuple[Words, int]:
 
 
 def words_of_numbers(values: NDArray[Any]) -> WordOf:
-    """Return a word for each number, in the order of the numbers; 0.0 and -0.0 are one, NaN is last."""
+    """Return a function from rows to words that sort like the numbers; 0.0 equals -0.0, and NaN is last."""
 
     def word(rows: RowNumbers | slice) -> Words:
         own = values[rows]
@@ -116,7 +116,7 @@ def _as_words(numbers: NDArray[Any]) -> Words:
 
 
 def words_of(ids: pa.Array) -> list[WordOf]:
-    """Return words in the order of ids, parts of composite ids one after the other; those of nulls are arbitrary."""
+    """Return words that sort like ids, the parts of composite ids in turn; words of nulls are arbitrary."""
     if pa.types.is_struct(ids.type):
         return [word for part in ids.flatten() for word in words_of(part)]
     ids = storage_of(pa.chunked_array([ids])).chunk(0)
@@ -129,7 +129,7 @@ def words_of(ids: pa.Array) -> list[WordOf]:
 
 
 def _words_of_values(ids: pa.Array) -> list[WordOf] | None:
-    """Return words that are equal where values of other ids are, too; None for types other than numbers and texts."""
+    """Return words by which values of different arrays can be compared; None except for integers and texts."""
     kind = ids.type
     if pa.types.is_integer(kind):
         return [words_of_numbers(to_numpy(ids))]
@@ -141,7 +141,7 @@ def _words_of_values(ids: pa.Array) -> list[WordOf] | None:
 
 
 def _words_of_texts(texts: pa.Array, offset: type) -> list[WordOf] | None:
-    """Return eight bytes at a time, then the length; None where texts are long, or hardly any."""
+    """Return functions for eight bytes each of the texts, and for the length; None for very long texts or tiny data."""
     _, ends, data = texts.buffers()
     if data is None or data.size < 8:
         return None
@@ -149,7 +149,8 @@ def _words_of_texts(texts: pa.Array, offset: type) -> list[WordOf] | None:
         texts.offset : texts.offset + len(texts) + 1
     ]
     starts, stops, size = bounds[:-1], bounds[1:], data.size - 8
-    # Eight bytes from each place on; the last ones are read from the last place, and shifted.
+    # A view of the eight bytes from each position; the last bytes of the data are read from the last position, and
+    # shifted.
     eight = np.ndarray((size + 1,), "<u8", data, strides=(1,))
     longest = int((stops - starts).max(initial=0))
     if longest > 8 * MOST_WORDS:
@@ -175,7 +176,7 @@ def _words_of_texts(texts: pa.Array, offset: type) -> list[WordOf] | None:
 
 
 def order_of_ids(ids: pa.Array) -> RowNumbers:
-    """Return the rows in ascending order of ids without nulls.
+    """Return the rows sorted by id; there must be no nulls.
 
     >>> order_of_ids(pa.array(["b", "a", "a b"])).tolist()
     [1, 2, 0]
@@ -184,7 +185,7 @@ def order_of_ids(ids: pa.Array) -> RowNumbers:
 
 
 def same_ids(ids: pa.Array, rows: RowNumbers, others: pa.Array, other_rows: RowNumbers) -> NDArray[np.bool_]:
-    """Return where rows of two arrays of one type have the same id; none may be null.
+    """Return the mask of pairs of rows, from two arrays of one type, whose ids are equal; none may be null.
 
     >>> same_ids(pa.array([5, 6]), np.array([0, 1, 1]), pa.array([6]), np.array([0, 0, 0])).tolist()
     [False, True, True]
@@ -192,7 +193,7 @@ def same_ids(ids: pa.Array, rows: RowNumbers, others: pa.Array, other_rows: RowN
     one, other = (_words_of_values(each) for each in (ids, others))
     if one is None or other is None:
         return np.asarray(to_numpy(pc.equal(ids.take(from_numpy(rows)), others.take(from_numpy(other_rows)))))
-    # The lengths of texts come last and are compared first; then two that are left have as many words.
+    # The lengths of texts, which come last, are compared first; texts of equal length then have equally many words.
     alike = np.arange(rows.size)
     for mine, theirs in [(one[-1], other[-1]), *zip(one[:-1], other[:-1], strict=False)]:
         alike = alike[mine(rows[alike]) == theirs(other_rows[alike])]

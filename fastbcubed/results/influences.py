@@ -1,8 +1,8 @@
-"""How much scores that are means over items move with each unit, and the powers of that, by run.
+"""Influences of units (such as components) on means over items, and sums of their powers, for one or several runs.
 
-What a unit adds to a score of one run and to that of another are taken from each other before they are squared:
-where both runs treat a unit alike, it adds nothing to the error of their difference. A true cluster that all runs find
-exactly is a unit of its own; these are only counted.
+For two runs, a unit's contributions to both scores are subtracted before they are squared: a unit that both runs treat
+alike adds nothing to the error of the difference. True clusters that all runs find exactly are units of their own,
+which are only counted.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from fastbcubed.results.unit_cells import Alone, CellsByUnit, CellUnits, Pieces,
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Floats
 
-#: Cells whose scores are computed at once: few enough for a core's cache.
+#: Number of cells scored at a time, so that arrays stay in the CPU cache.
 CELLS_AT_ONCE = 1 << 14
-#: Ranges of units that are added up by one.
+#: Number of ranges of units summed by one task.
 RANGES_AT_ONCE = 8
 
 
@@ -43,14 +43,14 @@ def is_mean(metric: Metric) -> bool:
 
 
 def needed_by(metrics: Iterable[Metric], beta: float) -> list[Metric]:
-    """Return the scores of items that scores come from; of a score and 1 minus it one."""
+    """Return the item scores that these scores depend on; a score and its complement need only one."""
     found = [m for m in aggregation.with_needs(list(metrics), beta) if m.formula is not None]
     roots = (METRICS[COMPLEMENTS[m.name]] if m.name in COMPLEMENTS else m for m in found)
     return list({m.name: m for m in roots}.values())
 
 
 def slopes(metric: Metric, means: Mapping[str, Any], beta: float) -> list[tuple[str, Any]]:
-    """Return the means that a score moves with, and how much it does: its derivative by each of them."""
+    """Return the means that a score depends on, with the derivative of the score by each."""
     if metric.name in COMPLEMENTS:
         return [(COMPLEMENTS[metric.name], -1.0)]
     if metric.slopes is None:
@@ -60,25 +60,25 @@ def slopes(metric: Metric, means: Mapping[str, Any], beta: float) -> list[tuple[
 
 
 def _deviations(scores: Floats, origins: Floats) -> Floats:
-    """Return scores less their origins, 0 where that is not finite: such a score has no error, others keep theirs."""
+    """Return the differences from the origins, or 0 if not finite, so that only the score concerned has no error."""
     with np.errstate(invalid="ignore"):
         return np.nan_to_num(scores - origins, nan=0.0, posinf=0.0, neginf=0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class RunScores:
-    """The means that scores of a run come from, and the origins from which deviations are added up.
+    """The means that the scores of a run depend on, and the origins from which deviations are measured.
 
-    The origin of a score is what it is for true clusters that are found exactly, so that these add nothing.
+    The origin of a score is its value for exactly found true clusters, which therefore contribute nothing.
     """
 
-    needed: tuple[str, ...]  #: the scores of items that the others come from
+    needed: tuple[str, ...]  #: names of the item scores that the other scores depend on
     means: Mapping[str, float]
     origins: Floats  #: shape (n_needed,)
 
     @classmethod
     def of_cells(cls, table: Contingency, needed: Sequence[Metric], means: Mapping[str, float]) -> RunScores:
-        """Take the origins from the formulas, or from a cell whose clusters are the same; else the means."""
+        """Take the origins from formulas, or from a cell of an exactly found cluster; otherwise use the means."""
         from fastbcubed.metrics import compiled
 
         fast, formulas = _compiled(table, needed)
@@ -91,7 +91,7 @@ class RunScores:
         return cls(tuple(m.name for m in needed), means, origins)
 
     def coefficients(self, metrics: Sequence[Metric], beta: float) -> Floats:
-        """Return how much each score moves with the sum of each needed one. Shape (n_metrics, n_needed)."""
+        """Return the derivative of each score by the mean of each needed score. Shape (n_metrics, n_needed)."""
         found = np.zeros((len(metrics), len(self.needed)))
         for row, metric in zip(found, metrics, strict=True):
             for name, slope in slopes(metric, self.means, beta):
@@ -99,15 +99,15 @@ class RunScores:
         return found
 
     def of_share(self, coefficients: Floats) -> Floats:
-        """Return the slope of each score by the share of exactly found clusters. Shape (n_metrics,)."""
+        """Return the derivative of each score by the share of exactly found clusters. Shape (n_metrics,)."""
         means = np.array([self.means[name] for name in self.needed])
         return np.asarray(coefficients @ _deviations(self.origins, means))
 
 
 class Moves(NamedTuple):
-    """The slopes of each score of each run by the sums of a unit, and the number of the baseline.
+    """The derivatives of each run's scores by the sums of a unit, and the index of the baseline.
 
-    Slopes of 0 behind those of a single run stand for the baseline, so that its scores are taken as they are.
+    For a single run, derivatives of 0 are appended in place of a baseline, so that its scores are used unchanged.
     """
 
     baseline: int
@@ -118,7 +118,7 @@ class Moves(NamedTuple):
     def of(
         cls, runs: Sequence[RunScores], metrics: Sequence[Metric], beta: float, baseline: int | None = None
     ) -> Moves:
-        """Work out the slopes of all runs; without a baseline, there is one run."""
+        """Compute the derivatives for all runs; without a baseline, there must be one run."""
         of_scores = [run.coefficients(metrics, beta) for run in runs]
         of_shares = [run.of_share(own) for run, own in zip(runs, of_scores, strict=True)]
         if baseline is None:
@@ -128,14 +128,14 @@ class Moves(NamedTuple):
 
 
 class Powers(NamedTuple):
-    """Sums of second and fourth powers of contributions of units: to each run's scores less those to the baseline's."""
+    """Sums of second and fourth powers of the units' influences on differences between each run and the baseline."""
 
     by_run: Floats  #: shape (2, n_runs, n_metrics)
     units: Units
 
     @classmethod
     def of(cls, parts: Sequence[tuple[Floats, Floats]], moves: Moves, total: float, alone: Alone) -> Powers:
-        """Add up the powers of parts of the units, as kernels return them, and of true clusters that are alone."""
+        """Combine the powers from parts of the units, as kernels return them, and from exactly found true clusters."""
         powers = np.sum([own for own, _ in parts], axis=0)
         n, of_shares, largest = zip(*(counted for _, counted in parts), strict=True)
         every = math.fsum([*of_shares, alone.squares / total**2])
@@ -157,9 +157,9 @@ def powers_of_cells(
     pool: Pool,
     n_shares: int = 1,
 ) -> Powers:
-    """Add up cells by unit, range by range, and the powers of differences.
+    """Sum the cells of all runs by unit, range by range, and return the powers of the influences on differences.
 
-    `n_shares` is 1 where units have the same shares of the weight in all runs, else the number of runs.
+    `n_shares` is 1 if the units' shares of the weight are the same in all runs, otherwise the number of runs.
     """
     from fastbcubed.metrics import compiled
 
@@ -194,14 +194,14 @@ def powers_of_cells(
 def _room(
     n_shares: int, n_runs: int, n_needed: int, n: int
 ) -> tuple[Floats, Floats, tuple[Floats, Floats, Floats]]:
-    """Return buffers for the shares and sums of n units, and for a run of units."""
+    """Return buffers for shares and sums of `n` units, and for a run of units."""
     run = kernels.partition.RUN
     rows = np.empty((n_shares, run)), np.empty((n_runs, n_needed, run)), np.empty(run)
     return np.empty((n_shares, n)), np.empty((n_runs, n, n_needed)), rows
 
 
 def _compiled(table: Contingency, needed: Sequence[Metric]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return which scores are compiled, and the positions of their formulas."""
+    """Return the positions of the scores that have compiled formulas, and the positions of these formulas."""
     found = {} if table.overlapping else aggregation.compiled_formulas(needed)
     fast = [(k, found[m.name]) for k, m in enumerate(needed) if m.name in found]
     columns, formulas = np.array(fast, np.int64).reshape(-1, 2).T.copy()
@@ -209,7 +209,7 @@ def _compiled(table: Contingency, needed: Sequence[Metric]) -> tuple[NDArray[np.
 
 
 def same_where_exact(metrics: Sequence[Metric]) -> bool:
-    """Return whether all exactly found clusters have the same scores, as with all scores of the registry."""
+    """Return whether scores are the same in all exactly found clusters, as for all scores in the registry."""
     return all(metric.name in METRICS for metric in metrics)
 
 
@@ -220,18 +220,18 @@ def means_of(
     overall: Mapping[str, float],
     pool: Pool,
 ) -> Mapping[str, float]:
-    """Return the means of the needed scores: `overall` has those of `metrics`, and others are computed."""
+    """Return the means of the needed scores, taken from `overall` for scores in `metrics`, else computed."""
     known = {m.name: overall[m.name] for m in needed if any(m is each for each in metrics)}
     others = [m for m in needed if m.name not in known]
     return known | aggregation.item_means([aggregation.item_sums(table, others, pool, CellSums(table, pool))])
 
 
 class ScoresOfCells:
-    """Scores of chosen cells, which their items have on average."""
+    """Computes the mean scores of the items in chosen cells."""
 
     def __init__(self, table: Contingency, metrics: Sequence[Metric]) -> None:
         self._table, self._names = table, [m.name for m in metrics]
-        #: those that need more than these cells, computed for all cells
+        #: scores that depend on other cells are computed for all cells
         self._of_all = {
             m.name: aggregation.cell_scores(table, m)
             for m in metrics
@@ -254,7 +254,7 @@ class ScoresOfCells:
 
 
 def _other_sums(units: CellUnits, metrics: Sequence[Metric], origins: Floats, pool: Pool) -> Floats:
-    """Add up scores that are not compiled by unit, block by block of the cells. Shape (n_units, n_metrics)."""
+    """Return sums by unit of the scores that are not compiled, read block by block. Shape (n_units, n_metrics)."""
     sums: Floats = np.zeros((units.n_joined if metrics else 0, len(metrics)))
     if not metrics:
         return sums
@@ -279,9 +279,9 @@ def powers_of_scores(
     pool: Pool,
     pieces: Pieces | None = None,
 ) -> tuple[Powers, list[float]]:
-    """Return the powers of contributions of units to scores of one run, and how large the means are behind each.
+    """Return powers of the units' influences on one run's scores, and the largest mean behind each score.
 
-    `known` are scores with their values over all items; `pieces` spares to look through the cells.
+    `known` has scores with their values over all items; `pieces`, if given, saves a pass over the cells.
     """
     needed, every = needed_by(metrics, beta), not same_where_exact(metrics)
     run = RunScores.of_cells(units.table, needed, means_of(units.table, needed, *known, pool))

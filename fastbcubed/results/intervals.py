@@ -1,4 +1,4 @@
-"""Intervals: Student's t on the scale of log odds, and exact ones of shares."""
+"""Confidence intervals: Student's t on the scale of log odds, and Wilson's for shares."""
 
 from __future__ import annotations
 
@@ -14,40 +14,41 @@ from fastbcubed.metrics.metric import without_rounding
 from fastbcubed.runtime.arguments import number
 from fastbcubed.types import Floats
 
-#: From this many degrees of freedom on, an expansion about the normal quantile is exact to 1e-10.
+#: Degrees of freedom above which an expansion around the normal quantile is accurate to 1e-10.
 MANY = 200
-#: How much less variance few influences seem to have, by their effective number, where no largest unit says what a
-#: sample may lack: those of means without an upper end, and of other scores (see `benchmarks/coverage.py`).
+#: How much the variance is underestimated if few influences dominate: divided by their effective number, for scores
+#: whose intervals do not allow for missing units: means without an upper end, and other scores (see
+#: `benchmarks/coverage.py`).
 LESS_VARIANCE_OF_AMOUNTS, LESS_VARIANCE_OF_SUMS = 3.0, 8.0
-#: The part of what one more unit, as large as the largest, could change that ends of intervals move by: of means over
-#: items or clusters, of shares of pairs, and of differences of means (see `benchmarks/coverage.py`).
+#: Fraction of the effect of one more unit, as large as the largest, by which ends of intervals move: for means over
+#: items or clusters, shares of pairs, and differences of means (see `benchmarks/coverage.py`).
 MOVE = 0.5
-#: The distance from the end of its range that rounding may leave to a score.
+#: Maximum distance from the end of its range that a score may have due to rounding.
 ROUNDING = 1e-12
-#: The lowest value of scores that are 0 by chance, but for few that have no lowest one.
+#: Lower end assumed for scores that are 0 by chance and have no lowest value.
 CHANCE_REVERSED = -1.0
 
 
 class Interval(NamedTuple):
-    """A confidence interval of the score of the population, with its level."""
+    """A confidence interval for the population value of a score."""
 
     low: float
     high: float
 
 
 def check_level(level: Any) -> float:
-    """Return a confidence, or raise OptionError if it is none."""
+    """Return a confidence level, or raise OptionError if it is not one."""
     return number(level, "level", "a confidence between 0 and 1, such as 0.95", lambda found: 0 < found < 1)
 
 
 def degrees_of_freedom(
     squares: Any, fourths: Any, n_units: Any, *, less: Any = 0.0, fewest: float = 1.0
 ) -> Any:
-    """Return the degrees of freedom of a variance from the sums of second and fourth powers of units' influences.
+    """Return the degrees of freedom of a variance, from sums of second and fourth powers of units' influences.
 
-    By Satterthwaite these are twice the square of the variance over the variance of its estimate, which is that of the
-    squares. Few influences may seem to have less of it than they have, by a share of `less` over their effective
-    number. There are `fewest` degrees at least, and at most one for each unit but one.
+    By Satterthwaite, these are twice the squared variance divided by the variance of its estimate, which is that of the
+    squares. If few influences dominate, the variance may be underestimated; `less` divided by their effective number
+    corrects for this. The result is at least `fewest` and at most the number of units minus one.
 
     >>> float(degrees_of_freedom(8.0, 8.0, 1000))  # eight alike carry all: 128 / 7.936
     16.129032258064516
@@ -64,7 +65,7 @@ def degrees_of_freedom(
 
 
 def share_not_seen(effective: float, level: float) -> float:
-    """Return the share of the weight that units may have of which none is among so many equal ones that were drawn.
+    """Return the largest share of weight that units may have if none of them is among `effective` equal draws.
 
     >>> round(share_not_seen(100, 0.95), 4)  # 1 - 0.025 ** (1 / 100), about 3.7 / 100
     0.0362
@@ -73,7 +74,7 @@ def share_not_seen(effective: float, level: float) -> float:
 
 
 def share_of_another(largest: float) -> float:
-    """Return the share of the weight that another unit as large as the largest would have, from the share of that.
+    """Return the share of the weight of one more unit that is as large as the largest, given the share of the latter.
 
     >>> share_of_another(0.25)  # one more of 25, beside 100
     0.2
@@ -93,18 +94,19 @@ def interval(
     moved: float = 0.0,
     always: bool = False,
 ) -> Interval:
-    """Return the interval of a score that goes from `low` to `high`, which may be infinite, by Student's t.
+    """Return the interval, by Student's t, of a score with a range from `low` to `high`, which may be infinite.
 
-    It is symmetric on the scale that has no ends: log odds for a rate, the logarithm for an amount. A score at an end
-    has an interval to one side, from the share of the weight that units may have of which none was drawn; their
-    effective number is `df`. An amount of 0 has none, as no unit shows how much there may be. A score without a lower
-    end is taken to go from -1, as the adjusted Rand index does, unless it is less. Of a mean of values from
-    `low` to `high`, over `effective` equal units, few degrees of freedom make the interval no wider than if each value
-    were one of these two; but it is never narrower than by the normal quantile, as a unit's size may go with its value.
+    It is symmetric on an unbounded scale: log odds for a rate, the logarithm for an amount. A score at an end of its
+    range has a one-sided interval, which allows for units that were not drawn; `df` is then the effective number of
+    units. An amount of 0 has no interval, as no unit shows how large it could be. A score without a lower end is
+    assumed to have -1 as its lower end, like the adjusted Rand index, unless it is less. For a mean of values between
+    `low` and `high` over `effective` equal units, the interval is no wider than if all values were at one of these
+    ends, however few the degrees of freedom; but it is at least as wide as by the normal quantile, as values may depend
+    on the units' sizes.
 
-    A sample may lack the unit that decides, and its variance does not say so. So each end moves on by the share
-    `moved` of its way to the end of the range, or to what is no better than chance: by what units that were not drawn
-    could change. The interval of a score without an error moves only if it shall `always`.
+    A sample may lack a decisive unit, which its variance does not show. Each end therefore moves by the fraction
+    `moved` of its distance to the end of the range, or to chance level: the effect that units not drawn could have. The
+    interval of a score without an error moves only if `always`.
 
     >>> found = interval(0.9, 0.03, df=10, level=0.95, low=0.0, high=1.0)
     >>> round(found.low, 4), round(found.high, 4)  # log(9) -+ 2.2281 * 0.03 / (0.9 * 0.1)
@@ -140,9 +142,9 @@ def of_slice(
     low: float = -math.inf,
     high: float = math.inf,
 ) -> Interval | None:
-    """Return the interval of a score, or without ends of a difference, in a slice; None where none is known.
+    """Return the interval of a score in a slice, or of a difference (without `low` and `high`); None if unknown.
 
-    It does not move for units that were not drawn: slices are compared with each other.
+    It makes no allowance for units that were not drawn, as slices are compared with each other.
     """
     if (
         value is None
@@ -156,7 +158,7 @@ def of_slice(
 
 
 def named_ends(score: str, ends: Interval | None) -> dict[str, float | None]:
-    """Return the ends of an interval by the names that they have beside a score, None where it has none.
+    """Return the ends of an interval by the names of their columns, with None for no interval.
 
     >>> named_ends("f1", Interval(0.5, 0.9)), named_ends("f1", None)
     ({'f1_low': 0.5, 'f1_high': 0.9}, {'f1_low': None, 'f1_high': None})
@@ -168,7 +170,7 @@ def named_ends(score: str, ends: Interval | None) -> dict[str, float | None]:
 def _of_those_drawn(
     score: float, error: float, *, df: float, level: float, low: float, high: float, effective: float
 ) -> Interval:
-    """Return the interval that does not move."""
+    """Return the interval without an allowance for units that were not drawn."""
     sure = without_rounding(error, score) == 0
     at_end = _to_one_side(score, low, high, share_not_seen(df, level), room=ROUNDING if sure else 0.0)
     if at_end is not None or sure:
@@ -193,7 +195,7 @@ def _of_those_drawn(
 
 
 def wilson(share: float, n: float, level: float) -> Interval:
-    """Return the interval of Wilson of the share of n draws, which need not be whole.
+    """Return Wilson's interval for the share in `n` draws, which need not be a whole number.
 
     >>> found = wilson(0.8, 10, 0.95)  # (8 + q/2 -+ sqrt(q (1.6 + q/4))) / (10 + q), where q is the squared quantile
     >>> round(found.low, 4), round(found.high, 4)
@@ -205,9 +207,9 @@ def wilson(share: float, n: float, level: float) -> Interval:
 
 
 def _to_one_side(score: float, low: float, high: float, share: float, *, room: float) -> Interval | None:
-    """Return the interval of a score at an end of its range, if a share may have any other; None for other scores.
+    """Return a one-sided interval for a score at an end of its range, where `share` may differ; otherwise None.
 
-    What was not seen is at worst no better than chance, at 0, where scores may be less.
+    Units that were not drawn are assumed to be no worse than chance, which is 0 for scores that can be negative.
     """
     reach = share * min(high - low, 1.0)
     if high - score <= room:
@@ -218,7 +220,7 @@ def _to_one_side(score: float, low: float, high: float, share: float, *, room: f
 
 
 def _times_exp(value: float, power: float) -> float:
-    """Return value * exp(power), infinite where it overflows."""
+    """Return value * exp(power), or infinity if this overflows."""
     return value * math.exp(power) if power < 700 else math.inf
 
 
@@ -228,7 +230,7 @@ def _share(odds: float) -> float:
 
 @lru_cache(maxsize=1024)
 def t_quantile(level: float, df: float) -> float:
-    """Return how far from 0 Student's t goes with this confidence, on either side.
+    """Return the two-sided quantile of Student's t for this confidence level.
 
     >>> round(t_quantile(0.95, 10), 6), round(t_quantile(0.95, 1_000_000), 6), round(t_quantile(0.95, 2.5), 6)
     (2.228139, 1.959966, 3.574655)
@@ -248,7 +250,7 @@ def t_quantile(level: float, df: float) -> float:
 
 
 def _confidence(angle: float, df: float) -> float:
-    """Return the chance that t is within tan(angle) * sqrt(df) of 0; a finite sum for whole degrees of freedom."""
+    """Return the probability that |t| is below tan(angle) * sqrt(df); a finite sum if `df` is whole."""
     if df != int(df):
         nodes, weights = _nodes()
         inside = angle / 2 * float(weights @ np.cos(angle / 2 * (nodes + 1)) ** (df - 1))
@@ -264,7 +266,7 @@ def _confidence(angle: float, df: float) -> float:
 
 
 def t_tail(t: float, df: float) -> float:
-    """Return the chance that Student's t exceeds a value.
+    """Return the probability that Student's t exceeds a value.
 
     >>> round(t_tail(2.228139, 10), 6), round(t_tail(1.959964, 1e9), 6), round(t_tail(-2.228139, 10), 6)
     (0.025, 0.025, 0.975)
@@ -273,18 +275,19 @@ def t_tail(t: float, df: float) -> float:
         return 1.0 - t_tail(-t, df)
     if df < MANY:
         return max(0.0, (1.0 - _confidence(math.atan(t / math.sqrt(df)), df)) / 2)
-    z = (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t * t / df))  # by Wallace, to 1e-6 of it
+    # Wallace's approximation, accurate to 1e-6 of the probability
+    z = (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t * t / df))
     return math.erfc(z / math.sqrt(2)) / 2
 
 
 @lru_cache(maxsize=1)
 def _nodes() -> tuple[Floats, Floats]:
-    """Return places and weights of a sum that stands for an integral from -1 to 1."""
+    """Return the nodes and weights of a quadrature rule on the interval from -1 to 1."""
     return np.polynomial.legendre.leggauss(64)
 
 
 def _expanded(x: float, df: float) -> float:
-    """Return the quantile of t from the normal one, by the expansion of Cornish and Fisher."""
+    """Return a quantile of t from that of the normal distribution, by the expansion of Cornish and Fisher."""
     terms = (
         (x**3 + x) / 4,
         (5 * x**5 + 16 * x**3 + 3 * x) / 96,
@@ -294,12 +297,12 @@ def _expanded(x: float, df: float) -> float:
     return x + sum(term / df**k for k, term in enumerate(terms, 1))
 
 
-#: How often a range is halved, and doubled at most: down to neighbouring floats, up to where shares are 0 or 1.
+#: Maximum number of bisections, down to neighbouring floats, and of doublings, until all shares are 0 or 1.
 HALVINGS, DOUBLINGS = 100, 200
 
 
 def sum_of_shares(weights: ArrayLike, seen: ArrayLike, drawn: ArrayLike, level: float) -> Interval:
-    """Return the interval of the sum of weight * share, from the number drawn and seen in each sample.
+    """Return the score interval of a weighted sum of shares, from the numbers drawn and seen in each sample.
 
     >>> found = sum_of_shares([1.0], [8], [10], 0.95)  # that of Wilson: (8 + q/2 -+ sqrt(q (1.6 + q/4))) / (10 + q)
     >>> round(found.low, 4), round(found.high, 4)
@@ -309,7 +312,7 @@ def sum_of_shares(weights: ArrayLike, seen: ArrayLike, drawn: ArrayLike, level: 
 
     w, k, n = (np.asarray(values, np.float64) for values in (weights, seen, drawn))
     quantile = NormalDist().inv_cdf((1 + level) / 2)
-    # shares that are fitted to few draws each vary too little
+    # corrects for fitting a share per sample, which makes the variance too small
     lost = 1.0 if n.size == 1 else (n.sum() - 1) / max(n.sum() - n.size, 0.5)
     middle = math.fsum(w * (k / n))
 
@@ -324,7 +327,7 @@ def sum_of_shares(weights: ArrayLike, seen: ArrayLike, drawn: ArrayLike, level: 
 
 
 def _fitted(slopes: Floats, k: Floats, n: Floats) -> Floats:
-    """Return the shares that solve k / p - (n - k) / (1 - p) = slope, from 0 to 1."""
+    """Return the shares p in [0, 1] that solve k / p - (n - k) / (1 - p) = slope."""
     b = slopes + n
     root = np.sqrt(np.maximum(b * b - 4 * slopes * k, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -333,7 +336,7 @@ def _fitted(slopes: Floats, k: Floats, n: Floats) -> Floats:
 
 
 def _edge(beyond: Callable[[float], bool], step: float) -> float:
-    """Return the multiple of the step beyond which values exceed chance."""
+    """Return the multiple of `step` from which on `beyond` is true, by doubling and bisection."""
     far, doubled = step, 0
     while not beyond(far) and doubled < DOUBLINGS:
         far, doubled = 2 * far, doubled + 1

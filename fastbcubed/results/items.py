@@ -1,4 +1,4 @@
-"""Listings of items, and of the cells that items lie in."""
+"""Tables of items, and of the cells that contain them."""
 
 from __future__ import annotations
 
@@ -53,16 +53,16 @@ if TYPE_CHECKING:
 
 
 def without_noise(labels: pa.Array, noise: Any) -> pa.Array:
-    """Return the labels of clusters with null in place of the noise label, whose items are alone by policy."""
+    """Return cluster labels with null in place of the noise label, whose items are singletons by policy."""
     null = np.zeros(len(labels), np.bool_)
     if noise is not None:
-        with suppress(IdTypeError):  # then it is a label of the other side alone
+        with suppress(IdTypeError):  # the label is of another type, and so only occurs on the other side
             null[as_column(labels, "cluster").find(noise)] = True
     return labels.take(from_numpy(np.arange(len(labels)), null)) if null.any() else labels
 
 
 class AlignedItems:
-    """The items of an alignment; they stay in the arrays that were given."""
+    """The items of an alignment, read from the input arrays, which are not copied."""
 
     def __init__(self, alignment: Alignment) -> None:
         self._alignment = alignment
@@ -74,12 +74,12 @@ class AlignedItems:
 
     @property
     def item_names(self) -> tuple[str, ...]:
-        """Names of the item column, or of its parts; empty where items go by position."""
+        """Names of the item column, or of its parts; empty if items are identified by position."""
         items = self._alignment.truth.items
         return () if items is None else tuple(items.names)
 
     def ids(self, rows: RowNumbers | None = None) -> pa.Array:
-        """Return the ids of some rows, or of all."""
+        """Return the ids of these rows, or of all rows."""
         rows = np.arange(len(self)) if rows is None else rows
         truth, prediction = self._alignment.truth.items, self._alignment.prediction.items
         if truth is None or prediction is None:
@@ -89,12 +89,12 @@ class AlignedItems:
         return either_id(truth, _at(self._rows["true"], rows), prediction, _at(self._rows["pred"], rows))
 
     def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
-        """Return cluster labels of some rows, null where the side lacks the item."""
+        """Return the cluster labels of these rows, or of all; null if the side lacks the item."""
         rows = np.arange(len(self)) if rows is None else rows
         return take_or_null(self._sides[side].labels, _at(self._rows[side], rows))
 
     def rows_of(self, ids: Any) -> RowNumbers:
-        """Return the row of each of some items, -1 for one that is not there."""
+        """Return the row of each of these items, -1 if it does not exist."""
         truth, prediction = self._alignment.truth.items, self._alignment.prediction.items
         if truth is None or prediction is None:
             return self._positions(ids)
@@ -104,7 +104,7 @@ class AlignedItems:
             at = _find_all(items, column)
             rows = self._rows[side]
             if rows is not None:
-                place = np.full(len(items) + 1, -1)  # the last entry is for items not found
+                place = np.full(len(items) + 1, -1)  # the last element is for items that are not found
                 here = np.flatnonzero(rows >= 0)
                 place[rows[here]] = here
                 at = place[at]
@@ -127,45 +127,45 @@ class AlignedItems:
         return self._sides[side].labels.kind
 
     def label_keys(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the keys of the labels of all rows, of the truth and of the prediction."""
+        """Return the keys of the labels of all rows, for the truth and for the prediction."""
         return self._alignment.true_keys, self._alignment.pred_keys
 
     def in_prediction(self) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-        """Return which rows the prediction has, policies applied, and the keys of their clusters there."""
+        """Return the mask of rows that are in the prediction, with policies applied, and the keys of their clusters."""
         keys, absent = self._alignment.pred_keys, self._alignment.absent_pred
         return np.ones(keys.size, np.bool_) if absent is None else keys != absent, keys
 
     def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
-        """Return which rows are in the same cluster of this side as this row."""
+        """Return the mask of rows in the same cluster of a side as this row."""
         keys = self._alignment.true_keys if side == "true" else self._alignment.pred_keys
         return np.asarray(keys == keys[row])
 
     def rows_of_cluster(self, side: str, label: Any) -> RowNumbers:
-        """Return the rows in a cluster of this side, ascending; none if no row has its label."""
+        """Return the sorted rows in a side's cluster; empty if no row has this label."""
         labels, rows = self._sides[side].labels, self._rows[side]
         found = labels.find(label)
         if rows is None:
             return found
-        wanted = np.zeros(len(labels) + 1, np.bool_)  # the last is for items that the side lacks
+        wanted = np.zeros(len(labels) + 1, np.bool_)  # the last element is for items that the side lacks
         wanted[found] = True
         return np.flatnonzero(wanted[rows])
 
     @property
     def n_given(self) -> int:
-        """How many rows the truth has, or the file that these items are in."""
+        """Number of rows of the truth, or of the file in which items are stored."""
         return len(self._alignment.truth)
 
     def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return a mask of the rows from one of those `n_given`."""
+        """Return a mask of the rows from a mask of the `n_given` rows of the truth or file."""
         rows = self._rows["true"]
         return mask if rows is None else mask[rows] & (rows >= 0)
 
     def attribute_sides(self) -> dict[str, tuple[str, ...]]:
-        """Return, for "truth" and "prediction", the names of their attributes."""
+        """Return the names of the attributes of "truth" and of "prediction"."""
         return attribute_sides(self._alignment.truth, self._alignment.prediction)
 
     def attribute(self, side: str, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
-        """Return an attribute of some rows, or of all, null where the side lacks the item."""
+        """Return an attribute of these rows, or of all; null if the side lacks the item."""
         clustering = self._sides["true" if side == "truth" else "pred"]
         own = self._rows["true" if side == "truth" else "pred"]
         assert clustering.attributes is not None
@@ -175,7 +175,7 @@ class AlignedItems:
         return values if own is None else arrays.take_or_null(values, own)
 
     def left_out(self) -> dict[str, str]:
-        """Return the attributes that cannot be kept, such as "truth.shape", and why."""
+        """Return the attributes that cannot be saved, such as "truth.shape", and why."""
         tables = {"truth": self._sides["true"].attributes, "prediction": self._sides["pred"].attributes}
         return {
             f"{side}.{name}": reason
@@ -204,7 +204,7 @@ class TableItems:
         return tuple(self._column.names) if "item" in self.table.column_names else ()
 
     def _read(self, name: str, rows: RowNumbers | None) -> pa.ChunkedArray:
-        """Return some rows of a column, null for row -1, or all."""
+        """Return the values of a column in these rows, null for row -1; by default in all rows."""
         if rows is None:
             return self.table[name]
         if isinstance(self.table, pa.Table):
@@ -265,11 +265,11 @@ class TableItems:
         return self._left_out
 
 
-Items: TypeAlias = "AlignedItems | TableItems"  #: rows are those of the alignment
+Items: TypeAlias = "AlignedItems | TableItems"  #: whose rows are those of the alignment
 
 
 class AttributeTable:
-    """Attributes in a separate table, joined by item."""
+    """Attributes from a separate table, joined by item."""
 
     def __init__(self, column: Column | None, table: Source, items: Items) -> None:
         self._column, self._table, self._items = column, table, items
@@ -283,7 +283,7 @@ class AttributeTable:
 
     @classmethod
     def of(cls, source: Any, items: Items) -> AttributeTable:
-        """Read attributes from whatever holds them; the item column is called as in the truth, or "item"."""
+        """Read attributes from a table of any kind, whose item column is named as in the truth, or "item"."""
         table = as_rows(source, "the attributes")
         if table is None:
             raise ColumnError(
@@ -299,20 +299,20 @@ class AttributeTable:
         return cls(None, table, items)
 
     def notes(self) -> list[dict[str, Any]]:
-        """Return a warning if the table has none of the items, of which there are some."""
+        """Return a warning if the table matches none of the items although there are some."""
         if self._column is None or not len(self._table) or not len(self._items) or (self._rows >= 0).any():
             return []
         return [unmatched_attributes(len(self._table))]
 
     def attribute(self, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
-        """Return an attribute of some rows, or of all, null where the table lacks the item."""
+        """Return an attribute of these rows, or of all; null if the table lacks the item."""
         values = attribute(self._table, name)
         if rows is not None:
             return arrays.take_or_null(values, _at(None if self._column is None else self._rows, rows))
         return values if self._column is None else arrays.take_or_null(values, self._rows)
 
     def left_out(self) -> dict[str, str]:
-        """Return the attributes that cannot be kept, and why."""
+        """Return the attributes that cannot be saved, and why."""
         return {f"attributes.{name}": reason for name, reason in refused(self._table, self.names).items()}
 
     @cached_property
@@ -324,7 +324,7 @@ class AttributeTable:
 
 
 def attribute_sides(truth: Clustering, prediction: Clustering) -> dict[str, tuple[str, ...]]:
-    """Return the names of the attributes of each side; those of one table are the truth's."""
+    """Return the names of the attributes of each side; for a single table, only the truth has any."""
     together = truth.attributes is prediction.attributes
     return {
         "truth": truth.attribute_names,
@@ -333,7 +333,7 @@ def attribute_sides(truth: Clustering, prediction: Clustering) -> dict[str, tupl
 
 
 def _share_label(lists: pa.ChunkedArray, row: int) -> NDArray[np.bool_]:
-    """Return which rows have a label of this row in their list; null is none."""
+    """Return the mask of rows whose lists share a label with that of this row; a null list has none."""
     labels = as_column(pc.list_flatten(lists), "cluster")
     parents, keys = to_numpy(pc.list_parent_indices(lists)), labels.keys()
     known = np.ones(keys.size, np.bool_) if labels.null_rows is None else ~labels.null_rows
@@ -345,7 +345,7 @@ def _share_label(lists: pa.ChunkedArray, row: int) -> NDArray[np.bool_]:
 
 
 def _find_all(items: Column, wanted: Column) -> RowNumbers:
-    """Return the row of each wanted item, -1 where there is none."""
+    """Return the row of each wanted item, -1 if it does not exist."""
     from fastbcubed.runtime.key_partitions import match
 
     with Pool() as pool:
@@ -362,12 +362,12 @@ def _at(rows: RowNumbers | None, wanted: RowNumbers) -> RowNumbers:
 
 
 def named_sides(sides: dict[str, Sequence[str]]) -> str:
-    """List the attributes for a message."""
+    """Return text that lists the attributes of each side, for a message."""
     return "; ".join(f"{Word(side)}: {', '.join(names) or 'none'}" for side, names in sides.items())
 
 
 class CoverItems(AlignedItems):
-    """The items of overlapping clusterings; their labels are lists."""
+    """The items of overlapping clusterings, whose labels are lists."""
 
     def __init__(self, covered: Covered) -> None:
         super().__init__(covered.alignment)
@@ -380,14 +380,14 @@ class CoverItems(AlignedItems):
         return list_labels(self._members[side], cell, lambda codes: self.cluster_labels(side, codes))
 
     def cluster_labels(self, side: str, codes: RowNumbers) -> pa.Array:
-        """Return the labels of clusters by code, null for one that a policy has made."""
+        """Return the labels of clusters by code; null for clusters created by a policy."""
         return self._names[side](codes)
 
     def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
         members, cell = self._members[side], self._grouped.cell
         shared = np.isin(members.codes, members.of(int(cell[row])))
         cells = np.zeros(len(members) + 1, np.bool_)
-        cells[members.rows()[shared]] = True  # the last is for items in no cell
+        cells[members.rows()[shared]] = True  # the last element is for items in no cell
         return cells[cell]
 
     def rows_of_cluster(self, side: str, label: Any) -> RowNumbers:
@@ -401,7 +401,7 @@ class CoverItems(AlignedItems):
 def list_labels(
     members: Memberships, cells: NDArray[np.int64], label: Callable[[RowNumbers], pa.Array]
 ) -> pa.Array:
-    """Return a list of labels for each of some cells; null for cell -1, and for one without clusters."""
+    """Return, for each of these cells, the list of its labels; null for cell -1 and for cells without clusters."""
     there = np.flatnonzero(cells >= 0)
     taken = members.take(cells[there])
     counts = np.zeros(cells.size, np.int64)
@@ -411,24 +411,24 @@ def list_labels(
     return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values, mask=pa.array(counts == 0))
 
 
-#: Memory that may be taken beyond the limit, once the engine has given back its own.
+#: Bytes allowed beyond the memory limit, once the engine has freed its memory.
 BESIDE = 64 << 20
 
 
 @dataclass(eq=False)
 class Kept:
-    """The data that an evaluation keeps: its cells, and items, labels of clusters and attributes, where kept."""
+    """What an evaluation keeps: its cells and, optionally, items, cluster labels and attributes."""
 
     cells: Contingency
     policies: Policies
     items: Items | None = None
-    labels: Callable[[str, RowNumbers], pa.Array] | None = None  #: of clusters, by side and code
-    attributes: Any = None  #: an `AttributeTable`, or what has its methods
-    ranges: ClusterRanges | None = None  #: the clusters of cells that are in a file
-    memory_limit: int | None = None  #: bytes that later computations may hold
-    #: where the tables of a large saved result are, so that nothing is computed from all items by default
+    labels: Callable[[str, RowNumbers], pa.Array] | None = None  #: labels of clusters, given a side and codes
+    attributes: Any = None  #: an `AttributeTable`, or an object with its methods
+    ranges: ClusterRanges | None = None  #: computes clusters of cells that are in a file
+    memory_limit: int | None = None  #: maximum bytes for later computations
+    #: the tables of a large saved result, from which defaults are computed without reading all items
     lazy: LazyTables | None = None
-    #: by side, the labels that may stand for none, found while blocks were read, and their rows
+    #: labels that may mean missing values, with their rows, by side; found while blocks were read
     odd_labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
@@ -447,20 +447,20 @@ class Kept:
 
     @property
     def rows(self) -> ScoredRows:
-        """The rows of the items, or NotKeptError."""
+        """The rows of the items; raises NotKeptError if these were not kept."""
         self.require_items()
         assert self.cells.rows is not None
         return self.cells.rows
 
     def require_room(self, of_row: float, what: str, more: float = 0.0, instead: str = "") -> None:
-        """Raise OptionError if the limit of the run has no room for so many bytes of each row, and `more`, at once."""
+        """Raise OptionError if the run's memory limit does not allow for `of_row` bytes per row plus `more`."""
         if self.memory_limit is not None:
             needed = int(self.rows.n_rows * of_row + more) - BESIDE
             require_within(self.memory_limit, needed, what, "all rows", instead)
 
     @cached_property
     def first_rows(self) -> dict[str, RowNumbers]:
-        """A row of each cluster by side and code, -1 for one without a scored item."""
+        """A row of each cluster by side and code, -1 for clusters without a scored item."""
         table, none = self.cells, self.rows.n_rows
         of_cell = self.rows.first_of(table.n_cells)
         found = {}
@@ -473,7 +473,7 @@ class Kept:
         return found
 
     def cluster_labels(self, side: str, codes: RowNumbers) -> pa.Array:
-        """Return the labels of clusters by code, null for one that a policy has made."""
+        """Return the labels of clusters by code; null for clusters created by a policy."""
         if self.labels is not None:
             labels = self.labels(side, codes)
         else:
@@ -481,36 +481,36 @@ class Kept:
         return without_noise(labels, self.policies.noise_of(side))
 
     def all_labels(self, side: str) -> AbstractContextManager[Callable[[RowNumbers], pa.Array]]:
-        """Return `cluster_labels` of a side, for reading all labels in batches."""
+        """Return a context manager for the function `cluster_labels` of a side, to read all labels in batches."""
         every = getattr(self.labels, "all_of", None)
         return nullcontext(partial(self.cluster_labels, side)) if every is None else every(side)
 
     def excerpt(self, codes: Codes) -> Excerpt:
-        """Return the cells of some clusters, by side and code."""
+        """Return the cells of these clusters, given as codes by side."""
         return excerpt_of(self.cells, codes, None if self.lazy is None else self.lazy.sizes_of)
 
     def attributes_or(self, given: Any) -> Any:
-        """Return the attributes of a table, or those that were kept where none is given."""
+        """Return the attributes in the given table, or those that were kept if none is given."""
         return self.attributes if given is None else AttributeTable.of(given, self.require_items())
 
     @cached_property
     def left_out(self) -> dict[str, str]:
-        """Attributes that cannot be kept with the items, such as "truth.shape", and why."""
+        """Attributes that cannot be saved with the items, such as "truth.shape", and why."""
         found = {} if self.items is None else self.items.left_out()
         return found if self.attributes is None else found | self.attributes.left_out()
 
 
-#: Cells that are looked at together.
+#: Number of cells processed at a time.
 AT_ONCE = 1 << 20
 COLUMNS = ("n_items", "weight", "fp", "fn", *LOSSES)
 
 
 def list_cells(kept: Kept, order_by: str | None, limit: int | None) -> Table:
-    """Return the cells as `Evaluation.cells` does."""
+    """Return the table of `Evaluation.cells`."""
     limit = require_limit(limit)
     key, table = LOSS if order_by is None else order_by, kept.cells
     require_known(key, COLUMNS)
-    n_cells = table.n_cells  # raises if they were not kept
+    n_cells = table.n_cells  # raises if cells were not kept
     named_by: NamedBy | None = ("cell", "clusters", lambda cells: _labels(kept, cells))
     if table.overlapping:
         named_by = None
@@ -523,7 +523,7 @@ def list_cells(kept: Kept, order_by: str | None, limit: int | None) -> Table:
 
 
 def _columns(table: Contingency, start: int, stop: int) -> dict[str, NDArray[Any]]:
-    """Return the figures of a range of cells."""
+    """Return the figures of a range of cells as columns."""
     at = slice(start, stop)
     found: dict[str, Any] = {"cell": np.arange(start, stop), "n_items": table.n[at].astype(np.int64)}
     found |= {name: np.ascontiguousarray(getattr(table, name)[at]) for name in ("weight", "fp", "fn")}
@@ -534,7 +534,7 @@ def _columns(table: Contingency, start: int, stop: int) -> dict[str, NDArray[Any
 
 
 def _labels(kept: Kept, cells: NDArray[np.int64]) -> pa.Array:
-    """Return the labels of the two clusters of each cell, as one id."""
+    """Return the labels of each cell's two clusters, as one composite id."""
     table = kept.cells
     labels = [
         kept.cluster_labels(side, codes[cells].astype(np.int64))
@@ -544,7 +544,7 @@ def _labels(kept: Kept, cells: NDArray[np.int64]) -> pa.Array:
 
 
 def _with_clusters(kept: Kept, found: pa.Table) -> pa.Table:
-    """Return the cells with their clusters as two columns, and nothing else but figures."""
+    """Return the cells with the labels of their clusters as two columns, followed by the figures."""
     table = kept.cells
     cells = to_numpy(found["cell"]).astype(np.int64)
     if isinstance(table, Cover):

@@ -1,4 +1,4 @@
-"""Tables of results that are in files: read batch by batch, row by row, or whole where the memory limit has room."""
+"""Tables of results that are in files, read batch by batch, row by row, or whole if the memory limit permits."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from fastbcubed.results.saved_files import StoredTable, beside_by
 from fastbcubed.results.table import Table, best
 from fastbcubed.runtime.spill import readable
 
-#: Rows of a batch at most, and the part of the limit that a table, or columns of it, may take.
+#: Maximum rows of a batch, and the divisor of the memory limit that gives the maximum size of a table in memory.
 ROWS_AT_ONCE, SHARE = 1 << 14, 2
 
 
 class LargeTable(Table):
-    """A table in a file.
+    """A table that is stored in a file.
 
-    Its first rows, the best ones, and the number of rows are read from there. All else reads it whole, or the columns
-    that are asked for, and raises if these take more than half of the memory limit of the run.
+    Its number of rows, its first rows, and the best rows in an order are found without reading it whole. Everything
+    else reads the whole table or the requested columns, and raises OptionError if these need more than half of the
+    run's memory limit.
     """
 
     is_large = True
@@ -39,10 +40,10 @@ class LargeTable(Table):
         change: Callable[[pa.Table], pa.Table] | None = None,
         directory: Path | None = None,
     ) -> None:
-        """Take over rows of a file, from `rows[0]` to `rows[1]`, which `change` makes those of the table.
+        """Take consecutive rows of a file, from `rows[0]` up to `rows[1]`; `change` converts them to rows of the table.
 
-        `what` names it in messages, `n_bytes` are its bytes in memory; there is no limit if that is None. What is made
-        of it goes to the `directory`, too, in which the file has no name.
+        `what` names the table in messages; `n_bytes` is its size in memory; no `limit` means no maximum. `directory` is
+        where the unnamed file is stored, and where further files made from the table should go.
         """
         self.directory = directory
         self._file, self._what, self._limit, self._change = file, what, limit, change
@@ -84,7 +85,7 @@ class LargeTable(Table):
         return best(self._batches(), metrics, order_by, limit, ties=0)
 
     def slice(self, offset: int = 0, length: int | None = None) -> Table:
-        """Return consecutive rows."""
+        """Return consecutive rows as a table."""
         stop = self.num_rows if length is None else min(offset + length, self.num_rows)
         first = self._rows[0]
         rows = first + min(offset, self.num_rows), first + stop
@@ -102,7 +103,7 @@ class LargeTable(Table):
         return self._read(None)
 
     def _read(self, names: Sequence[str] | None) -> pa.Table:
-        """Read columns, or all, if there is room for them."""
+        """Return these columns, or all, or raise OptionError if they would exceed the memory limit."""
         kinds = [self.schema.field(name).type for name in names or ()]
         fixed = names is not None and all(map(pa.types.is_primitive, kinds))
         needed = self.num_rows * sum(kind.bit_width for kind in kinds) // 8 if fixed else self.nbytes
@@ -134,9 +135,10 @@ def apart(
     numbers: Mapping[str, int] | None = None,
     large: Collection[str] = (),
 ) -> dict[str, Table]:
-    """Return the tables that `in_one` took, by name, from it and the columns of each.
+    """Return the tables that `in_one` combined, by name, given the columns of each.
 
-    In a file, they are consecutive rows, of these `numbers`, and the `large` ones stay there.
+    In a file, each consists of consecutive rows; `numbers` says how many, and the tables named in `large` are left in
+    the file.
     """
     if isinstance(whole, pa.Table):
         return {

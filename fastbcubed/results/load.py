@@ -1,4 +1,4 @@
-"""Reading of saved results: whole and checked, or, where they are large, part by part."""
+"""Loading of saved results: read whole and checked or, if large, read part by part."""
 
 from __future__ import annotations
 
@@ -57,22 +57,22 @@ from fastbcubed.results.warnings import from_saved
 from fastbcubed.runtime.memory_budget import require_within
 from fastbcubed.runtime.output_files import NO_BYTES, Stamp, open_regular, stamp_of
 
-#: How often another process may replace the files while they are opened.
+#: Maximum number of attempts to open the files if another process is replacing them.
 ATTEMPTS = 8
 
-#: How often its tables a result that is loaded whole takes, and what it may take beyond a limit.
+#: Memory needed to load a result whole, as a multiple of its tables, and bytes allowed beyond the limit.
 WHOLE, BESIDE = 3, 128 << 20
 
-#: Makes a result of an evaluation, or of tables by name, and of the manifest that these were saved with.
+#: Function that makes a result from an evaluation, or from tables by name, and from the manifest.
 Make = Callable[[Any, Mapping[str, Any]], Any]
 
 
 def read_saved(directory: Any, make: Make, *, check: bool = True, limit: int | None = None) -> Any:
-    """Return the result that `make` returns for saved parts, and its manifest; see `fastbcubed.load`.
+    """Return the result that `make` makes of the saved parts and the manifest; see `fastbcubed.load`.
 
-    The files are checked first: that they are those of one result, as they were saved. So a directory that was damaged
-    is refused. Without `check`, those of a large evaluation are checked when they are read. Those of an evaluation
-    that takes more memory than a `limit` are read on demand, too, and other results that do are refused.
+    The files are first checked to be those of one result, as saved, so that a damaged directory is refused. Without
+    `check`, the files of a large evaluation are checked when they are read. An evaluation that needs more memory than
+    `limit` is also read on demand; any other result that does is refused.
     """
     path = as_path(directory)
     _require_directory(path)
@@ -102,24 +102,24 @@ def read_saved(directory: Any, make: Make, *, check: bool = True, limit: int | N
 
 
 def _has_many_slices(head: Mapping[str, Any]) -> bool:
-    """Return whether there are slices that only their file has, of one result or of several runs."""
+    """Return whether a manifest refers to slices, of one result or of several runs, that are only in their file."""
     return "n_rows" in head or any(map(is_in_file, head.get("slices", {}).values()))
 
 
 def evaluation_of(content: Mapping[str, Any]) -> Evaluation:
-    """Return the evaluation that `save.scores_to_save` has written: its scores, without clusters and items."""
+    """Return an evaluation, without clusters and items, from the content that `save.scores_to_save` returned."""
     return _assembled({**content, "keep": "scores", "metrics": list(content["overall"])}, {})
 
 
 def _metrics(head: Mapping[str, Any]) -> list[Metric]:
-    """Return the scores of a manifest, those of the user's own without their functions."""
+    """Return the scores in a manifest; user-defined ones have no function."""
     definition, own = head["definition"], head.get("own_scores", {})
     known = {each.name: each for each in metrics_by_name(head["metrics"], definition["beta"], definition)}
     return [known.get(name) or _own_score(name, own.get(name, {})) for name in head["metrics"]]
 
 
 def _own_score(name: str, about: Mapping[str, Any]) -> Metric:
-    """Return a score of the user's own, without its function, from its entry in a manifest."""
+    """Return a user-defined score, without its function, from its entry in a manifest."""
     texts = {"family": "own", "best": "neither", "summary": "", "definition": "", "source": "", **about}
     ends = {"low": -np.inf, "high": np.inf}
     ends |= {end: about[end] for end in ends if about.get(end) is not None}
@@ -128,13 +128,13 @@ def _own_score(name: str, about: Mapping[str, Any]) -> Metric:
 
 
 def _not_saved(name: str, *_: Any) -> float:
-    """Stand in for the function of a loaded score."""
+    """Raise NotKeptError; replaces the function of a loaded user-defined score."""
     raise NotKeptError(f"results are saved without the function of {name}; evaluate again")
 
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """Raise FileFormatError with the result's path for errors in its files."""
+    """Convert errors in the content of files to a FileFormatError that names the result."""
     try:
         yield
     except (pa.ArrowException, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -144,9 +144,9 @@ def _told(path: Path) -> Iterator[None]:
 def _unread(
     path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO], limit: int | None, needed: int
 ) -> Evaluation | None:
-    """Return a result whose files are read on demand; None for one that is small enough to load whole.
+    """Return an evaluation whose files are read on demand; None if it is to be loaded whole.
 
-    It is not if it needs more bytes than the limit.
+    An evaluation is loaded whole if it is small, and needs no more bytes than the limit.
     """
     stamps = {name: Stamp(**each) for name, each in head["files"].items()}
     is_wide = limit is not None and needed > limit
@@ -184,7 +184,7 @@ def _unread(
 
 
 def _page(path: Path, head: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the document of the page that this version saved with a result; None if it is missing or was changed."""
+    """Return the saved page of a result as plain data; None if missing, changed, or written by another version."""
     for place in (path / PAGE, path / head["staged_in"] / PAGE):
         with suppress(FileFormatError, OSError), open_regular(place) as file:
             text = file.read()
@@ -195,7 +195,7 @@ def _page(path: Path, head: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _require_directory(path: Path) -> None:
-    """Raise unless this is a directory, with advice on loading."""
+    """Raise FileFormatError if this is a file, with advice on what to load instead."""
     if not os.path.exists(path) or path.is_dir():
         return
     if path.name == MANIFEST:
@@ -209,7 +209,7 @@ def _require_directory(path: Path) -> None:
 def _open_all(
     directory: Path, stack: ExitStack, *, whole: bool
 ) -> tuple[dict[str, Any], dict[str, BinaryIO]]:
-    """Return the manifest and its files, whose content is compared if `whole`."""
+    """Return the manifest and the files that it lists; if `whole`, compare their content with its checksums."""
     for _ in range(ATTEMPTS):
         head = read_manifest(directory)
         try:
@@ -229,7 +229,7 @@ def _open_all(
 
 
 def _open(directory: Path, name: str, head: Mapping[str, Any], *, whole: bool) -> BinaryIO:
-    """Open a file of a saved evaluation: in its place, or where it waits for whoever writes next to move it there."""
+    """Open a file of a saved evaluation, in its place or where it was staged, if it has not been moved yet."""
     stamp = Stamp(**{field: head["files"][name][field] for field in Stamp._fields})
     faults = []
     for path in (directory / name, directory / head["staged_in"] / name):
@@ -269,7 +269,7 @@ def _of_manifest(
     lazy: LazyTables | None = None,
     limit: int | None = None,
 ) -> Evaluation:
-    """Return an evaluation with the scores of the manifest, and slices in a separate file."""
+    """Return an evaluation with the scores in a manifest, and with slices from their file."""
     definition = head["definition"]
     policies, bounds = _policies(definition), head["coverage"]["bounds"]
     sliced, told = _sliced(head["slices"], slices), from_saved(head["warnings"])
@@ -287,14 +287,14 @@ def _of_manifest(
         change_if_alone=head.get("change_if_alone"),
         of_mentions=None if head.get("all_mentions", True) else NOT_ALL_MENTIONS,
     )
-    if lazy is not None or not contingency.has_cells:  # else they are computed from the cells
+    if lazy is not None or not contingency.has_cells:  # otherwise they are computed from the cells
         figures.summary = head["summary"]
         figures.bounds = None if bounds is None else Bounds(**with_nan(bounds))
         if head["outcomes"] is not None:
             figures.outcomes = pa.Table.from_pylist(head["outcomes"], SCHEMA)
     names = {side: head[side] for side in ("truth", "prediction")}
     notes = [w for w in told if w["code"] in CODES]
-    reading = head.get("reading", dict.fromkeys(names))  # which earlier versions did not save
+    reading = head.get("reading", dict.fromkeys(names))  # earlier versions did not save it
     origin = Origin(names, notes=notes, reading=reading, saved=head["manifest"])
     return Evaluation(
         figures, Kept(contingency, policies, items, labels, lazy=lazy, memory_limit=limit), origin
@@ -302,9 +302,9 @@ def _of_manifest(
 
 
 def _errors(head: Mapping[str, Any]) -> Errors:
-    """Return the standard errors of a manifest; before degrees of freedom were saved, there was one by unit but one.
+    """Return the standard errors in a manifest; degrees of freedom not saved are the number of units minus one.
 
-    Intervals moved by nothing before it was saved how far.
+    Where the manifest does not say how far the ends of intervals move, they do not move.
     """
     of, units = with_nan(head["errors"]), Units(**head["units"])
     df = head.get("degrees_of_freedom") or dict.fromkeys(of, max(1, units.n - 1))
@@ -322,7 +322,7 @@ def _policies(definition: Mapping[str, Any]) -> Policies:
 
 
 def _how(head: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how weights and items of the prediction alone count."""
+    """Return how weights and prediction-only items count."""
     definition = head["definition"]
     outside = _policies(definition).prediction == "outside"
     return {
@@ -333,7 +333,7 @@ def _how(head: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sliced(slices: Mapping[str, Any], stored: StoredTable | None) -> dict[str, Table]:
-    """Return the slices by slicing, from the manifest or, if only there, from their file, where they are in turn."""
+    """Return the slices by slicing, from the manifest or, if there are many, from their file."""
     values = {f"{by}.{name}" for by, each in slices.items() if is_in_file(each) for name in each["columns"]}
     found, first = dict[str, Table](), 0
     for by, each in slices.items():
@@ -348,7 +348,7 @@ def _sliced(slices: Mapping[str, Any], stored: StoredTable | None) -> dict[str, 
 def _slices_in_file(
     by: str, about: Mapping[str, Any], first: int, stored: StoredTable | None, other: set[str]
 ) -> Table:
-    """Return the slices of one kind, whose values are in columns that are called like it."""
+    """Return the slices of one slicing from their file, in which its values have columns of their own."""
     if stored is None:
         raise FileFormatError(f"{SLICES} is missing")
     columns, n = about["columns"], about["n_slices"]
@@ -363,12 +363,12 @@ def _slices_in_file(
 
 
 def _slices(rows: list[dict[str, Any]]) -> Table:
-    """Return slices as a table; the naming columns have the type that JSON has kept."""
+    """Return slices as a table, with name columns of the types that JSON preserved."""
     columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
     names = name_columns(columns)
     for name, values in columns.items():
         if name in names:
-            if any(type(value) is float for value in values):  # NaN and infinities are texts in JSON
+            if any(type(value) is float for value in values):  # NaN and infinities are text in JSON
                 values = [float(value) if isinstance(value, str) else value for value in values]
             large = any(type(value) is int and value >= 1 << 63 for value in values)
             columns[name] = pa.array(values, pa.uint64() if large else None)
@@ -378,14 +378,14 @@ def _slices(rows: list[dict[str, Any]]) -> Table:
 
 
 def with_nan(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return figures of a manifest, in which NaN is null."""
+    """Return figures of a manifest with NaN instead of None."""
     return {name: np.nan if value is None else value for name, value in values.items()}
 
 
 def _contingency(
     head: Mapping[str, Any], tables: Mapping[str, pa.Table], clusters: Mapping[str, pa.Table]
 ) -> Any:
-    """Return the cells, or a placeholder where they were not kept."""
+    """Return the cells, or a placeholder if they were not kept."""
     how = _how(head)
     if not clusters:
         overlapping = head["definition"]["overlapping"]

@@ -1,4 +1,4 @@
-"""Members of opened clusters, by the clusters of the other side."""
+"""Members of opened clusters, grouped by the clusters of the other side."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from fastbcubed.runtime.suggestions import most_similar
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import RowNumbers
 
-#: Bytes of a row, listed or not, while items are listed: whether it is listed, and a score.
+#: Bytes per row of all rows while items are listed: whether it is listed, and a score.
 ROW_BYTES = 24
-#: What takes less than a listing of all items.
+#: Advice on a listing that needs less memory.
 LISTED_ALONE = Message(f". The items of one cluster, as with {arg('pred_cluster', ...)}, need less")
 
-#: What opens a cluster, given its side, code and label.
+#: Function that opens a cluster, given its side, code and label.
 OpenOne = Callable[[str, int, Any], Cluster]
 
 
@@ -61,14 +61,14 @@ def _members(kept: Kept, names: Sequence[str], rows: RowNumbers) -> list[dict[st
 
 
 def deal(sizes: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """Return how many of n members each part shows: one each in their order, then another each, while they last.
+    """Return how many of `n` members each part may show: one each in turn, until they are dealt or all are shown.
 
     Examples
     --------
     >>> deal(np.array([50, 5, 1]), 20).tolist(), deal(np.array([3, 3, 3]), 2).tolist()
     ([14, 5, 1], [1, 1, 0])
     """
-    low, high = 0, int(sizes.max(initial=0))  # the rounds that all of them go along with
+    low, high = 0, int(sizes.max(initial=0))  # bisection for the number of complete rounds
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if np.minimum(sizes, middle).sum() <= n else (low, middle - 1)
@@ -78,14 +78,14 @@ def deal(sizes: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     return dealt
 
 
-#: Columns of parts that add up to those of the cluster.
+#: Columns of parts that sum to those of the cluster.
 SUMS = ("weight", *LOSSES)
-#: Attributes that are shown where none are named, and rows among which a label is looked for that may be meant.
+#: Number of attributes shown by default, and number of rows searched for a label similar to an unknown one.
 SHOWN, LOOKED_AT = 6, 10_000
 
 
 def _outcome(table: Contingency, side: str, cells: NDArray[np.int64], foreign: bool) -> str | None:
-    """Return the outcome of a cluster from its cells, and whether it has foreign items; None if it has none."""
+    """Return the outcome of a cluster from its cells and from whether it has foreign items; None if it has no cells."""
     if not cells.size:
         return None
     in_parts, with_others = foreign or bool(table.fn[cells].any()), bool(table.fp[cells].any())
@@ -93,7 +93,7 @@ def _outcome(table: Contingency, side: str, cells: NDArray[np.int64], foreign: b
 
 
 def open_cluster(kept: Kept, side: str, label: Any, columns: Any, members: int) -> Cluster:
-    """Return a cluster as `Evaluation.cluster` does."""
+    """Return a cluster in the form of `Evaluation.cluster`."""
     members = limit_of(members, "members", "")
     side, names = side_of(side), chosen_columns(kept, columns)
     rows = rows_of_cluster(kept, side, label)
@@ -113,7 +113,7 @@ def open_cluster(kept: Kept, side: str, label: Any, columns: Any, members: int) 
 
 
 def rows_of_cluster(kept: Kept, side: str, label: Any) -> RowNumbers:
-    """Return the rows in a cluster; raise if there is none of this label, or policies take its items as alone."""
+    """Return the rows in a cluster; raise if the label is unknown, or a noise label, whose items are singletons."""
     items, label = kept.require_items(), plain_id(label)
     rows = items.rows_of_cluster(side, label)
     if not rows.size:
@@ -128,7 +128,7 @@ def rows_of_cluster(kept: Kept, side: str, label: Any) -> RowNumbers:
 
 
 def rows_in_clusters(kept: Kept, true_cluster: Any, pred_cluster: Any) -> NDArray[np.bool_]:
-    """Return which rows are scored and in these clusters, None for any. Shape (n_rows,)."""
+    """Return the mask of rows that are scored and in these clusters; None means any cluster. Shape (n_rows,)."""
     here = kept.rows.cell >= 0
     for side, label in (("true", true_cluster), ("pred", pred_cluster)):
         if label is not None:
@@ -139,7 +139,7 @@ def rows_in_clusters(kept: Kept, true_cluster: Any, pred_cluster: Any) -> NDArra
 
 
 def plain_id(label: Any) -> Any:
-    """Return an id as Python has it: a composite one as a tuple, of whatever it was made."""
+    """Return an id as a plain Python value; a composite id becomes a tuple."""
     label = label.as_py() if isinstance(label, pa.Scalar) else label
     label = label.item() if isinstance(label, np.generic) else label
     if isinstance(label, Mapping):
@@ -148,7 +148,7 @@ def plain_id(label: Any) -> Any:
 
 
 def _refuse_unknown(items: Items, side: str, label: Any) -> NoReturn:
-    """Raise for a label that no cluster has, and name those that may be meant."""
+    """Raise SliceError for an unknown label, suggesting labels that may be meant."""
     other = SIDES[side == "true"]
     try:
         elsewhere = items.rows_of_cluster(other, label).size > 0
@@ -160,7 +160,7 @@ def _refuse_unknown(items: Items, side: str, label: Any) -> NoReturn:
         known = pc.list_flatten(known)
     labels = {str(plain_id(each)): plain_id(each) for each in known.to_pylist()}
     written = label if isinstance(label, str) else quoted(label)
-    padded = [name for name in labels if name.lstrip("0") == written.lstrip("0")]  # 1 for "001"
+    padded = [name for name in labels if name.lstrip("0") == written.lstrip("0")]  # such as 1 for "001"
     if hint is None and (close := padded[:1] or most_similar(written, labels)):
         hint = f"Did you mean {first_few(labels[name] for name in close)}?"
     if hint is None:
@@ -169,7 +169,7 @@ def _refuse_unknown(items: Items, side: str, label: Any) -> NoReturn:
 
 
 def chosen_columns(kept: Kept, columns: Any) -> list[str]:
-    """Return the attributes of these names, each once; the first few if `columns` is None."""
+    """Return the names of requested attributes without repetition, or of the first few if `columns` is None."""
     if columns is not None:
         names = as_several(columns)
         if strange := [name for name in names if not isinstance(name, str)]:
@@ -188,7 +188,7 @@ def chosen_columns(kept: Kept, columns: Any) -> list[str]:
 
 
 def with_attributes(table: pa.Table, kept: Kept, names: Sequence[str], rows: RowNumbers, at: int) -> pa.Table:
-    """Return a table with attributes of these rows as columns from a place on; taken names become attribute.NAME."""
+    """Return a table with attributes of these rows inserted as columns; names that exist become attribute.NAME."""
     for k, name in enumerate(names):
         values = attribute_values(name, kept.require_items(), kept.attributes, rows)
         known = name if name not in table.column_names else f"attribute.{name}"
@@ -198,18 +198,19 @@ def with_attributes(table: pa.Table, kept: Kept, names: Sequence[str], rows: Row
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A cluster: its scored rows by the clusters of the other side, largest first, and its other rows."""
+    """A cluster: its scored rows, grouped by the clusters of the other side, largest first, and its other rows."""
 
     side: str
-    rows: RowNumbers  #: scored, part by part
-    bounds: NDArray[np.int64]  #: where the parts begin among them
+    rows: RowNumbers  #: scored rows, group by group
+    bounds: NDArray[np.int64]  #: start of each group in `rows`, and the end of the last
     parts: pa.Table
-    alone: RowNumbers  #: those that the other side lacks
-    cells: NDArray[np.int64]  #: of the cluster; one a part, and in their order, unless clusters overlap
+    alone: RowNumbers  #: rows that the other side lacks
+    #: cells of the cluster; unless clusters overlap, one per group, in the same order
+    cells: NDArray[np.int64]
 
     @classmethod
     def of(cls, kept: Kept, side: str, rows: RowNumbers) -> Opened:
-        """Look a cluster up whose rows these are."""
+        """Group the rows of a cluster by the clusters of the other side."""
         table, other = kept.cells, SIDES[side == "true"]
         cell = kept.rows.cell[rows]
         scored, alone = rows[cell >= 0], rows[cell < 0]
@@ -235,11 +236,11 @@ class Opened:
         return SIDES[self.side == "true"]
 
     def figures(self, kept: Kept, label: Any) -> dict[str, Any]:
-        """Return the figures of the cluster."""
+        """Return the figures of the cluster: n_items, weight, n_parts, outcome and losses."""
         parts = self.parts
         sums = {name: float(np.sum(parts[name].to_numpy())) for name in parts.column_names if name in SUMS}
         found = {"n_items": int(self.rows.size), "weight": sums["weight"], "n_parts": parts.num_rows}
-        if isinstance(kept.cells, Cover):  # a part is in a set of clusters of the other side
+        if isinstance(kept.cells, Cover):  # a group has a set of clusters on the other side
             met = kept.cells.members(self.other).take(self.cells).codes
             found["n_parts"] = int(np.unique(met).size)
             labels = kept.cluster_labels(self.side, np.arange(kept.cells.members(self.side).n_clusters))
@@ -253,7 +254,7 @@ class Opened:
         return found | {"weighted": kept.cells.weighted, "overlapping": kept.cells.overlapping}
 
     def shown(self, kept: Kept, members: int, names: Sequence[str]) -> dict[str, Any]:
-        """Return the parts with a limited number of members, the heaviest of each, and the one-sided items."""
+        """Return the parts with up to `members` members in total, heaviest first, and the one-sided items."""
         sizes = np.append(np.diff(self.bounds), self.alone.size)
         dealt = deal(sizes, members)
         there = np.flatnonzero(dealt)
@@ -271,7 +272,7 @@ class Opened:
         return {"columns": list(names), "parts": parts, "one_sided": alone}
 
     def table(self, kept: Kept, names: Sequence[str]) -> pa.Table:
-        """Return all members part by part, heaviest first: their item, part, weight, whether scored, attributes."""
+        """Return all members, part by part, heaviest first: item, part, weight, whether scored, attributes."""
         items, rows = kept.require_items(), np.concatenate([self.rows, self.alone])
         n_parts = self.bounds.size - 1
         part = np.append(
@@ -289,8 +290,8 @@ class Opened:
 def _parts_of_cells(
     table: Contingency, other: str, cells: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], int]:
-    """Return which part of their cluster some cells are in, and how many there are: by the other side's clusters."""
-    if not isinstance(table, Cover):  # a cell is all that two clusters share
+    """Return the part that each cell belongs to, and the number of parts: one per cluster of the other side."""
+    if not isinstance(table, Cover):  # two clusters share a single cell
         return np.arange(cells.size), cells.size
     with Pool(1) as pool:
         kinds, part = np.unique(signatures(table.members(other).take(cells), pool).codes, return_inverse=True)
@@ -300,12 +301,12 @@ def _parts_of_cells(
 def _sums(
     table: Contingency, other: str, cells: NDArray[np.int64], part: NDArray[np.int64], n_parts: int
 ) -> dict[str, NDArray[Any]]:
-    """Return n_items and weight of parts; unless clusters overlap, items of the whole other cluster, and losses."""
+    """Return n_items and weight of each part and, unless clusters overlap, size of the other cluster and losses."""
     weight, own = table.weight[cells], table.n[cells]
     tp = own.astype(np.float64) if table.weighting == "outer" else weight
     found: dict[str, NDArray[Any]] = {"n_items": np.bincount(part, own, n_parts).astype(np.int64)}
     found["weight"] = np.bincount(part, weight, n_parts)
-    if table.overlapping:  # a cluster is charged for pairs of items, and so no part alone
+    if table.overlapping:  # losses are charged to whole clusters, by pairs of items
         return found
     codes, sizes = (table.true, table.true_n) if other == "true" else (table.pred, table.pred_n)
     found["n_items_of_cluster"] = sizes[codes[cells]]
@@ -315,7 +316,7 @@ def _sums(
 
 
 def _labels(kept: Kept, side: str, rows: RowNumbers) -> pa.ChunkedArray:
-    """Return the clusters of rows on a side: null for one that a policy has made, a list where they overlap."""
+    """Return the label of each row on a side: null for clusters created by a policy, a list if clusters overlap."""
     labels = kept.require_items().labels(side, rows)
     if not kept.cells.overlapping:
         labels = without_noise(labels, kept.policies.noise_of(side))
@@ -323,7 +324,7 @@ def _labels(kept: Kept, side: str, rows: RowNumbers) -> pa.ChunkedArray:
 
 
 def _order_of_parts(parts: pa.Table, items: Items, firsts: RowNumbers) -> NDArray[np.int64]:
-    """Return the order of parts: most items first, then by weight, then by label."""
+    """Return the order of parts: by number of items, then weight, both descending, then label."""
     figures = [-parts[name].to_numpy() for name in ("n_items", "weight")]
     names = [] if pa.types.is_large_list(parts["label"].type) else [parts["label"]]
     if names and parts["label"].null_count:
@@ -332,10 +333,11 @@ def _order_of_parts(parts: pa.Table, items: Items, firsts: RowNumbers) -> NDArra
 
 
 def _first(kept: Kept, parts: Sequence[RowNumbers], counts: Sequence[int]) -> RowNumbers:
-    """Return the first few rows of each part: by weight, heaviest first, then by item; ids are read once for all."""
+    """Return the first `counts` rows of each part, by descending weight, then item; ids are read only once."""
     every, rows = kept.rows.weight, [np.empty(0, np.int64)]
     for part, n in zip(parts, counts, strict=True):
-        weight = np.nan_to_num(every[part], nan=-np.inf)  # of items that are not scored, it may not be known
+        # the weight of an item that is not scored may be unknown
+        weight = np.nan_to_num(every[part], nan=-np.inf)
         rows.append(part[weight >= np.partition(weight, part.size - n)[part.size - n]])
     ids = kept.require_items().ids(np.concatenate(rows))
     ends, first = np.cumsum([part.size for part in rows]).tolist(), rows[:1]
@@ -347,7 +349,7 @@ def _first(kept: Kept, parts: Sequence[RowNumbers], counts: Sequence[int]) -> Ro
 
 
 def excerpt(kept: Kept, coverage: Coverage, codes: Codes, columns: Sequence[str]) -> Kept:
-    """Return the cells and rows of some clusters, which do not overlap, to open these with some attributes.
+    """Return the cells and rows of some non-overlapping clusters, sufficient to open these with some attributes.
 
     All rows are scanned once, and each requested column is read once.
     """
@@ -365,7 +367,7 @@ def excerpt(kept: Kept, coverage: Coverage, codes: Codes, columns: Sequence[str]
 
 
 def opener(kept: Kept, coverage: Coverage, codes: Codes, columns: Sequence[str], members: int) -> OpenOne:
-    """Return a function that opens some clusters, by side, code and label, in one pass over all rows."""
+    """Return a function that opens any of these clusters, given side, code and label; rows are read in one pass."""
     part = kept
     if not kept.cells.overlapping and any(own.size for own in codes.values()):
         part = excerpt(kept, coverage, codes, columns)
@@ -373,7 +375,7 @@ def opener(kept: Kept, coverage: Coverage, codes: Codes, columns: Sequence[str],
 
 
 def _one_sided(kept: Kept, coverage: Coverage, codes: Codes) -> NDArray[np.int64]:
-    """Return the rows in some clusters that the other side lacks."""
+    """Return the rows in these clusters that the other side lacks."""
     found = [np.empty(0, np.int64)]
     for side in codes:
         if getattr(coverage, {"true": "n_truth_only", "pred": "n_prediction_only"}[side]):
@@ -383,7 +385,7 @@ def _one_sided(kept: Kept, coverage: Coverage, codes: Codes) -> NDArray[np.int64
 
 
 def _unscored_with(kept: Kept, side: str, labels: list[Any]) -> Iterator[NDArray[np.int64]]:
-    """Yield rows that are not scored, and have one of some labels on a side."""
+    """Yield the rows that are not scored and have one of these labels on a side."""
     for first, cell in kept.rows.stretches():
         rows = first + np.flatnonzero(cell < 0)
         if rows.size:
@@ -401,7 +403,7 @@ def list_items(
     order_by: str | None,
     limit: int | None,
 ) -> Table:
-    """Return scored items as `Evaluation.items` does."""
+    """Return the table of `Evaluation.items`."""
     items, rows, names = kept.require_items(), kept.rows, chosen_columns(kept, columns)
     here = np.flatnonzero(rows_in_clusters(kept, true_cluster, pred_cluster))
     n_columns = 6 + len(LOSSES) + sum(bool(metric.item_name) for metric in metrics)
@@ -418,7 +420,7 @@ def list_items(
 
 
 def open_item(kept: Kept, metrics: list[Metric], which: Any, columns: Any, members: int) -> Item:
-    """Return an item as `Evaluation.item` does."""
+    """Return an item in the form of `Evaluation.item`."""
     members = limit_of(members, "members", "")
     items, rows, names = kept.require_items(), kept.rows, chosen_columns(kept, columns)
     row = int(items.rows_of([which])[0])

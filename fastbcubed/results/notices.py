@@ -1,4 +1,4 @@
-"""What a check finds in an evaluation."""
+"""Notices: what checks find in an evaluation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WARNING, NOTE = "warning", "note"
 
 
 class Notice(NamedTuple):
-    """A message: "warning" if the scores may mislead, "note" if they are right but need care; its figures."""
+    """A finding: "warning" if scores may mislead, "note" if they need care to interpret; with its figures."""
 
     level: str
     message: str

@@ -1,4 +1,4 @@
-"""Origin of an evaluation: its inputs as results show them, and the manifest."""
+"""Origin of an evaluation: its inputs, as results show them, and the manifest."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ from fastbcubed.runtime.threads import Pool
 if TYPE_CHECKING:
     from fastbcubed.inputs.fingerprint import Content
 
-#: Arguments reported elsewhere, or that change no figure and differ between machines.
+#: Arguments left out of the manifest: reported elsewhere, or different between machines without effect on figures.
 UNTOLD = ("truth", "prediction", "baseline", "experiment", "out", "progress", "threads", "spill_dir")
 
 
 @dataclass(eq=False)
 class Origin:
-    """Where an evaluation comes from."""
+    """The inputs and arguments that an evaluation was made from."""
 
-    names: Mapping[str, str]  #: of the two sides
+    names: Mapping[str, str]  #: names of the two sides
     engine: str = "memory"
-    same_source: str | None = None  #: the kind of source that both sides share, if any
-    swapped_names: str | None = None  #: why the sides may be in the wrong order, by their names
-    by_name: bool = False  #: whether a side is named: by path or column
-    #: those that were not left out, as plain values
+    same_source: str | None = None  #: kind of source if both sides were read from the same one
+    swapped_names: str | None = None  #: why names suggest that the sides are swapped, if they do
+    by_name: bool = False  #: whether either side has a name, by its path or column
+    #: arguments that belong into the manifest, as plain values
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    notes: Sequence[dict[str, Any]] = ()  #: on how the input was read
-    #: how the columns of each side were read, why, and how else they could be; None of a side without columns
+    notes: Sequence[dict[str, Any]] = ()  #: notes on how the inputs were read
+    #: how the columns of each side were read, why, and their alternatives; None for a side without columns
     reading: Mapping[str, Any] = field(default_factory=dict)
-    pair: Pair | None = field(default=None, repr=False)  #: both sides, to be read again
-    contents: Sequence[Content] | None = None  #: contents of both sides, where already known
-    saved: Mapping[str, Any] | None = None  #: the manifest, where it was read
+    pair: Pair | None = field(default=None, repr=False)  #: both sides, to be read again if needed
+    contents: Sequence[Content] | None = None  #: row count and fingerprint of both sides, if known
+    saved: Mapping[str, Any] | None = None  #: the manifest, if the evaluation was loaded
 
     @classmethod
     def of(cls, given: Any, arguments: Mapping[str, Any], answer: Any) -> Origin:
-        """Describe the inputs of an engine's answer without reading them."""
+        """Describe the inputs of an engine's answer, without reading them."""
         say = by_names(arguments, answer.names)
         told = say({name: as_told(value) for name, value in arguments.items() if name not in UNTOLD})
         return cls(
@@ -68,7 +68,7 @@ class Origin:
         )
 
     def manifest(self, memory_limit: int | None) -> dict[str, Any]:
-        """Return versions, engine, arguments, and rows and fingerprint of each side."""
+        """Return the manifest: versions, engine, arguments, and rows and fingerprint of each side."""
         if self.saved is not None:
             return dict(self.saved)
         return {
@@ -76,14 +76,14 @@ class Origin:
             "engine": self.engine,
             "memory_limit": memory_limit
             if "memory_limit" in self.arguments
-            else None,  # else by what is free
+            else None,  # otherwise it depends on free memory
             "arguments": dict(self.arguments),
             **self.sides,
         }
 
     @cached_property
     def sides(self) -> dict[str, dict[str, Any]]:
-        """Rows and fingerprint of each side, computed from all rows on first access; None if they are gone."""
+        """Rows and fingerprint of each side, computed from all rows on first access; None if inputs no longer exist."""
         found: list[dict[str, Any]] = [{"rows": None, "fingerprint": None}] * 2
         if self.contents is not None:
             found = [content._asdict() for content in self.contents]
@@ -93,12 +93,12 @@ class Origin:
             try:
                 with Pool() as pool:
                     found = [content._asdict() for content in contents(self.pair, pool)]
-            except (FastBCubedError, OSError):  # files that were moved since
+            except (FastBCubedError, OSError):  # files that were moved or deleted
                 pass
         return dict(zip(("truth", "prediction"), found, strict=True))
 
     def at_rest(self, memory_limit: int | None) -> Origin:
-        """Return it with its manifest in place of the inputs."""
+        """Return a copy that has the manifest and no longer refers to the inputs."""
         return replace(self, pair=None, contents=None, saved=self.manifest(memory_limit))
 
 
@@ -115,7 +115,7 @@ def _versions() -> dict[str, str]:
 
 
 def not_default(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that differ from their defaults; data, shown by type only, are included."""
+    """Return the arguments that differ from their defaults; data are always included."""
     found, defaults = {}, _defaults(function)
     for name, value in given.items():
         default = defaults[name]
@@ -131,10 +131,11 @@ def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def by_names(arguments: Mapping[str, Any], sides: Iterable[str]) -> Callable[[Any], Any]:
-    """Return a function that writes files in values by name, without the folders of this machine.
+    """Return a function that replaces paths in values by file names, so that folders of this machine do not appear.
 
-    Files of the same name keep the folders that differ. `sides` are the names of the sides, by path where
-    they are files; arguments that are paths are taken as such. With ``paths=True``, values stay as they are.
+    Files with the same name keep the folders in which they differ. `sides` has the names of the sides, which are paths
+    if they are files; arguments that are paths are also replaced. With ``paths=True`` among the arguments, values are
+    unchanged.
 
     Examples
     --------
@@ -144,7 +145,7 @@ def by_names(arguments: Mapping[str, Any], sides: Iterable[str]) -> Callable[[An
     """
     found = [side for side in sides if not side.startswith("the ")]
     places = ["table", "attributes", "weight"]
-    if arguments.get("table") is None:  # else these are columns
+    if arguments.get("table") is None:  # otherwise these are columns
         places += ["truth", "prediction", "baseline", "experiment", "runs"]
     for name in arguments.keys() & places:
         given, kind = arguments[name], os.PathLike if name == "weight" else str | os.PathLike
@@ -173,7 +174,7 @@ def by_names(arguments: Mapping[str, Any], sides: Iterable[str]) -> Callable[[An
 
 
 def as_told(value: Any) -> Any:
-    """Return an argument as shown in a manifest: plain values as they are, functions by name, data by type.
+    """Return an argument as shown in a manifest: plain values unchanged, functions by name, data by type.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Pages: their options and titles, the command that makes a result again, and where they are written."""
+"""Pages: options, titles, the command that reproduces a result, and writing."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from fastbcubed.results.slices import SliceKey, check_key
 from fastbcubed.runtime.arguments import a_text, as_several, path_of, true_or_false, whole_number
 from fastbcubed.runtime.output_files import require_writable
 
-#: Entries of a listing of messages, attributes next to members, and slicings on a page.
+#: Maximum number of messages in a list, of attributes next to members, and of slicings on a page.
 MESSAGES, MOST_COLUMNS, SLICINGS = 30, 12, 12
-#: Slices of one slicing that are shown as a whole; of more, that many at most, those that cost most.
+#: Slicings with at most this many slices are charted whole; and maximum number of slices listed, the costliest.
 CHARTED, LISTED = 20, 100
 
 
 def anchor(side: str, cluster: Any) -> str:
-    """Return where a cluster is on a page, of any result that has one of this name.
+    """Return the id of a cluster's element on a page, which is the same in all results.
 
     Examples
     --------
@@ -51,15 +51,15 @@ def anchor(side: str, cluster: Any) -> str:
     return f"{side}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
-#: Arguments that may be data; and those that the command line has under another name.
+#: Arguments that may be data, and arguments whose flag has another name.
 DATA = ("attributes", "table", "weight")
 FLAGS = {"metrics": "metric", "slices": "slice"}
-#: What sides are called that are in no file.
+#: Names of sides that were not read from files.
 UNNAMED = {"truth": "the truth", "prediction": "the prediction"}
 
 
 def without_data(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a manifest without data that were given as arguments: a page shows attributes only if they are named.
+    """Return a manifest without data passed as arguments, as a page shows attributes only if they are named.
 
     Examples
     --------
@@ -81,9 +81,9 @@ def command(
     verb: str = "evaluate",
     unnamed: Mapping[str, str] = UNNAMED,
 ) -> str | None:
-    """Return the command that evaluates the same files again; None where data were given that are in no file.
+    """Return the command that evaluates the same files again; None if data other than files were passed.
 
-    `unnamed` is the name of sides that are in no file.
+    `unnamed` has the names of sides that were not read from files.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def _flags(name: str, value: Any) -> list[str]:
 
 
 def _is_data(value: Any) -> bool:
-    """Return whether an argument was data, of which a manifest has only the type."""
+    """Return whether an argument was data, of which the manifest has only the type."""
     if isinstance(value, Mapping):
         return True
     if isinstance(value, list):
@@ -127,7 +127,7 @@ def _is_data(value: Any) -> bool:
 
 
 def origin_of(manifest: Mapping[str, Any], names: Mapping[str, Any], again: str | None = "") -> list[Block]:
-    """Return the command that makes a result again, that of the evaluation unless it is given, and the manifest."""
+    """Return blocks with the command that reproduces a result (by default `evaluate`) and with the manifest."""
     manifest = shortened(few_entries(without_data(manifest)))
     rows = [(name, str(version)) for name, version in (manifest.get("versions") or {}).items()]
     rows += [("engine", manifest["engine"])] if "engine" in manifest else []
@@ -145,14 +145,14 @@ def origin_of(manifest: Mapping[str, Any], names: Mapping[str, Any], again: str 
 
 
 def command_blocks(command: str | None) -> list[Block]:
-    """Return the command that makes a result again; nothing where there is none."""
+    """Return blocks with the command that reproduces a result; none if there is no command."""
     if not command:
         return []
     return [Prose(["This command reproduces the result in the directory of its files:"]), Code(command)]
 
 
 def title_of(names: Mapping[str, Any]) -> str:
-    """Return the title: the names of the evaluated files without their folders.
+    """Return the title of a page: the names of the evaluated files, without folders.
 
     Examples
     --------
@@ -165,7 +165,7 @@ def title_of(names: Mapping[str, Any]) -> str:
 
 
 def stem(name: str) -> str:
-    """Return the name of a file without its folders and ending, or of a column without its table.
+    """Return the name of a file without folder and suffix, or of a column without its table.
 
     Examples
     --------
@@ -177,24 +177,24 @@ def stem(name: str) -> str:
 
 
 def gate_notices(gates: Sequence[Gate]) -> list[Notice]:
-    """Return the results of gates."""
+    """Return the outcomes of gates as notices."""
     return [Notice("passed" if gate.passed else "failed", gate.line.partition(": ")[2]) for gate in gates]
 
 
-#: Packages of the extra, by the name that they are imported by.
+#: Packages of the report extra, by import name.
 PACKAGES = {"altair": "altair", "jinja2": "Jinja2", "vl_convert": "vl-convert-python"}
-#: Clusters of a side, and members of each, beyond which nobody reads on; members of an opened cluster.
+#: Maximum number of clusters per side, and of members per cluster, as nobody reads more; members of an opened cluster.
 MOST, OPENED = 1000, 20
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Options of a document: title, clusters of each side, members of each, attributes shown, slicings added.
+    """Options of a document: title, clusters per side, members per cluster, attributes shown, slicings to add.
 
-    `explain` is what explanations are given as attributes, True for all, None where nothing is to be explained. A
-    slicing of more than `whole` slices has `slices` at most; `page` is whether what only pages have is made, and
-    `order_by` the order of clusters. `found` are figures that are shown beside the usual, as JSON names them: opened,
-    repairs, source_pairs.
+    `explain` is the argument `attributes` of explanations: True for all attributes, None for no explanation. A slicing
+    with more than `whole` slices shows at most `slices`. `page` says whether to make what only pages show; `order_by`
+    is the order of clusters. `found` has further figures to show, by their names in JSON: opened, repairs,
+    source_pairs.
     """
 
     title: str | None = None
@@ -221,7 +221,7 @@ class Asked:
         by: Any = None,
         explain: Any = None,
     ) -> Asked:
-        """Check arguments as `Evaluation.report` takes them."""
+        """Check the arguments of `Evaluation.report`."""
         title = None if title is None else a_text(title, "title")
         worst, members = whole_number(worst, "worst", most=MOST), whole_number(members, "members", most=MOST)
         names = as_several(columns)
@@ -230,7 +230,7 @@ class Asked:
         return cls(title, worst, members, tuple(names), tuple(map(check_key, keys)), explain)
 
     def with_found(self, found: Mapping[str, Any]) -> Asked:
-        """Return the same with figures that were found beside; opened clusters are among those that a page lists."""
+        """Return the options with further figures to show, and listing at least as many clusters as were opened."""
         if not (opened := found.get("opened")):
             return replace(self, found=found)
         worst, members = max(self.worst, len(opened)), max(self.members, OPENED)
@@ -238,27 +238,27 @@ class Asked:
 
     @property
     def is_usual(self) -> bool:
-        """Whether all options but the title have their defaults."""
+        """Whether all options except the title have their defaults."""
         return self.explain is None and replace(self, title=None) == Asked()
 
     @property
     def explained_by(self) -> Any:
-        """The attributes to explain by, None for all."""
+        """The attributes to explain losses by; None for all."""
         return None if self.explain is True else self.explain
 
 
 def opened_blocks(asked: Asked) -> Iterator[Block]:
-    """Yield the opened clusters; on a page those that are listed open."""
+    """Yield the opened clusters, except on a page, which lists clusters anyway."""
     for each in () if asked.page else asked.found.get("opened", ()):
         yield from each._document().blocks
 
 
-#: What is shown of a result that is asked for nothing.
+#: Options for the brief text of a result.
 IN_BRIEF = Asked(page=False, worst=0, slicings=0)
 
 
 def require_packages(what: str) -> None:
-    """Raise MissingPackageError if a package is not installed that pages and charts need; import none."""
+    """Raise MissingPackageError if packages that reports need are not installed, without importing them."""
     missing = [name for module, name in PACKAGES.items() if find_spec(module) is None]
     if missing:
         raise MissingPackageError(
@@ -267,7 +267,7 @@ def require_packages(what: str) -> None:
 
 
 def require_place(path: Any, *, overwrite: bool) -> Path:
-    """Return where a page is to be written; raise if that cannot be, or if a file is there that is to stay."""
+    """Return the path of a page to write; raise if it cannot be written, or exists and must not be replaced."""
     file = Path(at_home(path_of(path, "path must be the file to write, such as 'report.html'")))
     if os.path.isdir(file):
         raise OptionError(f"{file} is a directory; name a file, such as {file / 'report.html'}")
@@ -286,7 +286,7 @@ def require_place(path: Any, *, overwrite: bool) -> Path:
 def report_of(
     page: Callable[[Asked], Document], path: Any, asked: Mapping[str, Any], *, overwrite: bool
 ) -> Report:
-    """Return a page, written to `path` unless that is None; all checks come before the work."""
+    """Return a report, and write it to `path` if one is given; all checks precede the work."""
     require_packages("a report")
     found, overwrite = Asked.of(**asked), true_or_false(overwrite, "overwrite")
     file = None if path is None else require_place(path, overwrite=overwrite)
@@ -297,7 +297,7 @@ def report_of(
 
 
 def whole(document: Callable[[], Document]) -> Document:
-    """Return a document with all its sections; warnings that are given meanwhile are on it."""
+    """Return a document with all of its sections made, ignoring warnings, which the document shows itself."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EvaluationWarning)
         found = document()

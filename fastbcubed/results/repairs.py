@@ -1,6 +1,6 @@
-"""Repairs: clusters to split or gather first, the gain of each alone, and of the first k together.
+"""Repairs: which clusters to split or gather first, the gain from each alone, and from the first k together.
 
-They are found from all cells, or from the tables of clusters of a large saved result and some of its cells.
+They are found from all cells or, for a large saved result, from the tables of clusters and a few cells.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import blocks
 from fastbcubed.types import Floats
 
-#: The side whose clusters a kind of repair is of.
+#: The side of the clusters that each kind of repair applies to.
 KINDS = {"split": "pred", "gather": "true"}
-#: Up to this many cells in files are all read for the repairs of a page.
+#: Maximum number of cells in files that are read for the repairs on a page.
 FEW_CELLS = 4_000_000
-#: Returns the loss of all clusters of a side.
+#: Function that returns the total loss of a side's clusters.
 Lost = Callable[[str], float]
-#: Approximate bytes of repairs per cluster and per cell; what they may take besides half of a memory limit.
+#: Approximate bytes per cluster and per cell for finding repairs; and bytes allowed beyond half of the memory limit.
 CLUSTER_BYTES, CELL_BYTES, BESIDE = 100, 16, 128 << 20
-#: Approximate bytes of a repair that is listed.
+#: Approximate bytes per repair that is listed.
 LISTED_BYTES = 300
 
 
-#: Figures of repairs that they may be ordered by, alone or in an expression.
+#: Figures by which repairs may be ordered, alone or in an expression.
 FIGURES = ("gain", "precision_gain", "recall_gain", "n_items", "weight", "pair_fp", "pair_fn")
 
 
 def list_repairs(
     kept: Kept, lost: Lost, kinds: str | Iterable[str], limit: int | None, order_by: str = "gain"
 ) -> Table:
-    """Return repairs as `Evaluation.repairs` does."""
+    """Return the table of `Evaluation.repairs`."""
     limit = require_limit(limit)
     wanted = as_several(kinds)
     if not wanted or not all(is_one_of(kind, KINDS) for kind in wanted):
@@ -64,7 +64,7 @@ def list_repairs(
     wanted = [kind for kind in KINDS if kind in wanted]
     order = order_of_repairs(order_by, kept.cells)
     found = None if limit is None or order.text != "gain" else _in_tables(kept, lost, wanted, limit)
-    if found is None:  # all cells are read
+    if found is None:  # requires reading all cells
         require_repairable(1, keep="cells", overlapping=kept.cells.overlapping)
         if kept.ranges is not None:
             _require_room(kept.cells, kept.memory_limit, listed=limit is None)
@@ -78,7 +78,7 @@ def list_repairs(
 
 
 def order_of_repairs(text: str, table: Contingency) -> Expression:
-    """Return what repairs are ordered by; raise if it is no figure of theirs, or pairs are not defined here."""
+    """Return the expression to order repairs by; raise if it has unknown figures, or pairs are undefined here."""
     if not isinstance(text, str):
         raise OptionError(
             f"{arg('order_by')} must be a column of repairs or an expression of columns, not {quoted(text)}"
@@ -97,14 +97,14 @@ def order_of_repairs(text: str, table: Contingency) -> Expression:
 
 
 def _figure(start: Start, repairs: Repairs, name: str) -> Floats:
-    """Return a figure of repairs. Shape (n_repairs,)."""
+    """Return a figure of each repair. Shape (n_repairs,)."""
     if name in ("pair_fp", "pair_fn"):
         return start.pairs_mended(name)[np.where(repairs.splits, 0, 1), repairs.codes]
     return np.asarray(getattr(repairs, name.removesuffix("_gain")))
 
 
 def repairs_at_hand(kept: Kept, lost: Lost, limit: int) -> Table | None:
-    """Return the first repairs; None where they take all of many cells that are in files."""
+    """Return the first repairs; None if this would require reading many cells from files."""
     if kept.lazy is None or kept.cells.n_cells <= FEW_CELLS:
         return list_repairs(kept, lost, list(KINDS), limit)
     found = _in_tables(kept, lost, list(KINDS), limit)
@@ -112,9 +112,9 @@ def repairs_at_hand(kept: Kept, lost: Lost, limit: int) -> Table | None:
 
 
 def _require_room(table: Contingency, limit: int | None, *, listed: bool) -> None:
-    """Raise OptionError if repairs, for which clusters are held as a whole, take more memory than the limit has.
+    """Raise OptionError if finding repairs, which holds all clusters in memory, exceeds the memory limit.
 
-    They may all be `listed`.
+    `listed` says that all repairs will be listed, too.
     """
     n_clusters = sum(table.codes(side)[1] for side in KINDS.values())
     needed = (CLUSTER_BYTES + LISTED_BYTES * listed) * n_clusters + CELL_BYTES * table.n_cells
@@ -128,7 +128,7 @@ def _require_room(table: Contingency, limit: int | None, *, listed: bool) -> Non
 
 
 def require_repairable(n: int, *, keep: str, overlapping: bool) -> None:
-    """Raise if this number of repairs cannot be listed for an evaluation."""
+    """Raise if this number of repairs cannot be listed for an evaluation of this kind."""
     whole_number(n, "repairs")
     if n and keep == "scores":
         raise OptionError(
@@ -144,22 +144,22 @@ def require_repairable(n: int, *, keep: str, overlapping: bool) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """The starting point of repairs. Sums are two numbers: the sum, and its rounding error."""
+    """The state before any repair. Sums are stored as two numbers: the sum, and its rounding error."""
 
     table: Contingency
     pred: NDArray[np.integer]  #: the predicted cluster of each cell
-    left: NDArray[np.int64]  #: cells of each predicted cluster
-    mass: Floats  #: their tp, added up; shape (n_pred, 2)
-    correct: Floats  #: their weight * tp, added up; shape (n_pred, 2)
-    split: Floats  #: gain in precision of splitting a predicted cluster alone, by code
-    gather: Floats  #: gain in precision and recall of gathering a true one alone; shape (n_true, 2)
-    lost: tuple[float, float]  #: of precision and recall
-    #: number and mass of the items that only the prediction has, by its cluster, where they count
+    left: NDArray[np.int64]  #: number of cells in each predicted cluster
+    mass: Floats  #: sum of tp over its cells; shape (n_pred, 2)
+    correct: Floats  #: sum of weight * tp over its cells; shape (n_pred, 2)
+    split: Floats  #: gain in precision from splitting this predicted cluster alone
+    gather: Floats  #: gain in precision and recall from gathering this true cluster alone; shape (n_true, 2)
+    lost: tuple[float, float]  #: total loss of precision and of recall
+    #: number and mass of prediction-only items in each predicted cluster, if they count
     only: tuple[NDArray[np.int64], Floats] | None
 
     @classmethod
     def of(cls, table: Contingency) -> Start:
-        """Work it out from all cells."""
+        """Compute the state from all cells."""
         cells, (pred, n_pred), outer = table.cells, table.codes("pred"), table.weighting == "outer"
         left, mass, correct = np.zeros(n_pred, np.int64), np.zeros((n_pred, 2)), np.zeros((n_pred, 2))
         kernels.clusters.add_cells(cells, pred, outer, left, mass, correct)
@@ -172,16 +172,16 @@ class Start:
         return cls(table, pred, left, mass, correct, split, gather, lost, only)
 
     def pairs_mended(self, name: str) -> Floats:
-        """Return how many wrong pairs, or missing ones, each repair alone removes, by weight if items have any.
+        """Return the number (or weight) of wrong or missing pairs that each repair alone removes.
 
-        A split removes the wrong pairs of a predicted cluster, a gathering those of its items and the missing ones of
-        a true cluster. Shape (2, n_clusters), of splits and of gatherings.
+        Splitting a predicted cluster removes its wrong pairs. Gathering a true cluster removes the wrong pairs of its
+        items, and its missing pairs. Shape (2, n_clusters): splits, then gatherings.
         """
         cells = self.table.cells
         own, other = cells["weight"], cells["fp" if name == "pair_fp" else "fn"]
         n_true, n_pred = self.table.codes("true")[1], self.table.codes("pred")[1]
         found = np.zeros((2, max(n_true, n_pred)))
-        halves = own * other / 2  # each pair of items in two cells of a cluster is seen from both
+        halves = own * other / 2  # a pair of items in two cells is counted in both cells
         if name == "pair_fp":
             found[0, :n_pred] = np.bincount(self.pred, halves, n_pred)
             found[1, :n_true] = np.bincount(cells["true"], 2 * halves, n_true)
@@ -191,11 +191,11 @@ class Start:
 
     @property
     def outer(self) -> bool:
-        """Whether weights count in means alone."""
+        """Whether weights count only in means."""
         return self.table.weighting == "outer"
 
     def running(self, repairs: Repairs) -> Floats:
-        """Return the precision and the recall after each of some repairs. Shape (n_repairs, 2)."""
+        """Return precision and recall after each of these repairs in turn. Shape (n_repairs, 2)."""
         table = self.table
         mass, outside = self.mass.copy(), np.zeros(self.left.size, np.bool_)
         if self.only is not None:
@@ -209,12 +209,12 @@ class Start:
         return 1 - np.maximum(self.lost - gains / table.total_weight, 0.0)
 
     def _cells_of(self, repairs: Repairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where the cells of each repair begin, and the cells."""
+        """Return the cells that each repair concerns: where they start for each repair, and their numbers."""
         numbers, cells = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for side, own in (("pred", repairs.splits), ("true", ~repairs.splits)):
             rank = np.full(self.table.codes(side)[1], -1)
             rank[repairs.codes[own]] = np.flatnonzero(own)
-            codes = self.table.cells["true"] if side == "true" else self.pred  # of which no copy is made
+            codes = self.table.cells["true"] if side == "true" else self.pred  # not copied
             for start, stop in blocks(codes.size):
                 found = rank[codes[start:stop]]
                 there = np.flatnonzero(found >= 0)
@@ -227,26 +227,26 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class Repairs:
-    """Repairs, and the gain of each alone; all shapes are (n_repairs,)."""
+    """A list of repairs with the gain from each alone; all shapes are (n_repairs,)."""
 
-    #: whether it is a split, of a predicted cluster, and not the gathering of a true one
+    #: whether the repair splits a predicted cluster; otherwise it gathers a true one
     splits: NDArray[np.bool_]
-    codes: NDArray[np.int64]  #: of the cluster
+    codes: NDArray[np.int64]  #: code of the cluster
     n_items: NDArray[np.int64]
     weight: Floats
-    value: Floats  #: what they are ordered by, the largest first: usually the gain
-    gain: Floats  #: of F1
+    value: Floats  #: value to order by, largest first; by default the gain
+    gain: Floats  #: gain in F1
     precision: Floats
     recall: Floats
 
     @classmethod
     def none(cls) -> Repairs:
-        """Return no repairs."""
+        """Return an empty list of repairs."""
         return cls(np.zeros(0, np.bool_), *np.zeros((2, 0), np.int64), *np.zeros((5, 0)))
 
     @classmethod
     def all_of(cls, start: Start, kinds: Sequence[str]) -> Repairs:
-        """Return all repairs of some kinds that bring something."""
+        """Return all repairs of these kinds that gain precision or recall."""
         table, found = start.table, []
         for kind in kinds:
             both = start.gather.T if kind == "gather" else (start.split, np.zeros(1))
@@ -261,12 +261,12 @@ class Repairs:
         return cls(*map(np.concatenate, zip(*found, strict=True)))
 
     def take(self, rows: NDArray[np.int64]) -> Repairs:
-        """Return some of them."""
+        """Return the repairs at these positions."""
         return Repairs(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
 def first_repairs(kept: Kept, kinds: Sequence[str], every: Repairs, limit: int | None) -> Repairs:
-    """Return the first repairs in order: of clusters that have a label, as others a policy has made."""
+    """Return the first repairs in order, leaving out clusters that have no label as they were created by a policy."""
     n, limit = every.codes.size, every.codes.size if limit is None else limit
     wanted = min(limit, n)
     while True:
@@ -281,7 +281,7 @@ def first_repairs(kept: Kept, kinds: Sequence[str], every: Repairs, limit: int |
 
 
 def _labels(kept: Kept, repairs: Repairs, rows: NDArray[np.int64], kind: str) -> pa.Array:
-    """Return the labels of the clusters of those rows that are of a kind."""
+    """Return the labels of the clusters of one kind of repair among these rows."""
     own = rows[repairs.splits[rows] == (kind == "split")]
     labels = kept.cluster_labels(KINDS[kind], repairs.codes[own])
     return combined(labels) if isinstance(labels, pa.ChunkedArray) else labels
@@ -290,7 +290,7 @@ def _labels(kept: Kept, repairs: Repairs, rows: NDArray[np.int64], kind: str) ->
 def _named(
     repairs: Repairs, rows: NDArray[np.int64], labels: Mapping[str, pa.Array]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows whose clusters have labels, and the rank of each among those of its kind."""
+    """Return the rows whose clusters have labels, and the rank of each label among those of its kind."""
     found, ranks = [], []
     for kind, names in labels.items():
         own = rows[repairs.splits[rows] == (kind == "split")]
@@ -303,7 +303,7 @@ def _named(
 
 
 def _in_one(labels: Mapping[str, pa.Array], splits: NDArray[np.bool_]) -> pa.Array:
-    """Return the labels of repairs in one column: of a type that holds those of all kinds, else as texts."""
+    """Return the labels of repairs as one column, of a type common to both kinds, otherwise as text."""
     if len(labels) == 1:
         return next(iter(labels.values()))
     names = [combined(plain(pa.chunked_array([labels[kind]]))) for kind in KINDS]
@@ -319,7 +319,7 @@ def _in_one(labels: Mapping[str, pa.Array], splits: NDArray[np.bool_]) -> pa.Arr
 
 
 def _type_of_both(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
-    """Return a type that holds all values of two types of labels, whichever there are; None if there is none.
+    """Return the type that can hold all values of two types of labels; None if there is none.
 
     Examples
     --------
@@ -339,7 +339,7 @@ def _type_of_both(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
 def _listing_of(
     kept: Kept, kinds: Sequence[str], repairs: Repairs, running: Floats, *, with_value: bool = False
 ) -> Table:
-    """Return repairs in their order, and precision and recall after each, as `Evaluation.repairs` does."""
+    """Return repairs as the table of `Evaluation.repairs`, given precision and recall after each."""
     precision, recall = running.T
     splits, every = repairs.splits.tolist(), np.arange(repairs.codes.size)
     clusters = _in_one({kind: _labels(kept, repairs, every, kind) for kind in kinds}, repairs.splits)
@@ -362,10 +362,10 @@ def _listing_of(
 
 
 def _in_tables(kept: Kept, lost_of: Lost, kinds: Sequence[str], limit: int) -> tuple[Repairs, Floats] | None:
-    """Return the first repairs of some kinds from tables of clusters; None if that takes all cells, or too many tie.
+    """Return the first repairs from tables of clusters; None if that would need all cells, or too many are tied.
 
-    Splitting a predicted cluster gains what it loses of precision; see `MayGather` for true ones. So the tables of
-    clusters say which may be among the first. Weights have to count in the confusion matrices.
+    Splitting a predicted cluster gains its loss of precision; for gathering true clusters, see `MayGather`. Tables of
+    clusters therefore show which repairs may be among the first. Weights must count in the confusion matrices.
     """
     tables = kept.lazy
     if tables is None or kept.cells.weighting == "outer":
@@ -398,7 +398,7 @@ def _in_tables(kept: Kept, lost_of: Lost, kinds: Sequence[str], limit: int) -> t
 
 
 def _gathers(preds: _Preds, codes: NDArray[np.int64], total: float, lost: tuple[float, float]) -> Repairs:
-    """Return the gatherings of some true clusters, all of whose cells are there."""
+    """Return the gatherings of these true clusters, given all of their cells."""
     (table, _, in_whole), correct = preds.cells, preds.correct(total)
     gains = np.zeros((table.n_codes["true"], 4))
     kernels.clusters.add_gains(table.cells, table.pred, False, correct, np.zeros_like(correct), gains)
@@ -413,13 +413,13 @@ def _gathers(preds: _Preds, codes: NDArray[np.int64], total: float, lost: tuple[
 
 @dataclass(frozen=True, eq=False)
 class _Preds:
-    """Figures of the predicted clusters of some cells, from their table; shapes are (n_pred,)."""
+    """Figures of the predicted clusters of some cells, read from the table of clusters; shapes are (n_pred,)."""
 
     cells: Excerpt
     weight: Floats
     lost: Floats
     n_parts: NDArray[np.int64]
-    only: tuple[NDArray[np.int64], Floats] | None  #: as of `Start`
+    only: tuple[NDArray[np.int64], Floats] | None  #: as in `Start`
 
     @classmethod
     def of(cls, file: StoredTable, cells: Excerpt) -> _Preds:
@@ -430,12 +430,12 @@ class _Preds:
         return cls(cells, weight, lost, n_parts, (only[0], only[1]) if only else None)
 
     def correct(self, total: float) -> Floats:
-        """Return, for each predicted cluster, weight * tp of all of its cells, added up. Shape (n_pred, 2)."""
+        """Return the sum of weight * tp over all cells of each predicted cluster. Shape (n_pred, 2)."""
         whole = self.weight if self.only is None else self.weight + self.only[1]
         return _as_sums((self.weight - self.lost * total) * whole)
 
     def start(self, total: float, lost: tuple[float, float]) -> Start:
-        """Return the start of repairs of clusters with these cells."""
+        """Return the state before any repair, restricted to these cells."""
         table, none = self.cells.table, np.zeros(self.weight.size)
         sums = _as_sums(self.weight), self.correct(total)
         gather = np.zeros((table.n_codes["true"], 2))
@@ -443,5 +443,5 @@ class _Preds:
 
 
 def _as_sums(values: Floats) -> Floats:
-    """Return sums as two numbers side by side: the sum, and its rounding error."""
+    """Return sums in two columns: the sum, and a rounding error of 0."""
     return np.stack([values, np.zeros(values.size)], axis=1)

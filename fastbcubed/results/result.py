@@ -1,4 +1,4 @@
-"""What results of all verbs have: they show, convert, report and describe themselves in the same way."""
+"""Base classes of the results of all functions: display, conversion, reports and saving of text are the same."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 
 class Result(Shown):
-    """A result of which a document, plain data and a main table are known; all else is made of these."""
+    """Base class of results, which define a document, plain data and a main table; the rest follows from these."""
 
     __slots__ = ()
 
     def _document(self, asked: Asked | None = None) -> Document:
-        """Return what is shown of the result: what is asked for, as on a page, or in brief."""
+        """Return the result as a document with the requested options, or in brief."""
         raise NotImplementedError
 
     def _main_table(self) -> Table:
         raise NotImplementedError
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """Return the main table as a data frame of pandas; the options are those of `Table.to_pandas`."""
+        """Return the main table as a pandas data frame; options are those of `Table.to_pandas`."""
         return self._main_table().to_pandas(**options)
 
     def to_polars(self) -> pl.DataFrame:
-        """Return the main table as a data frame of Polars."""
+        """Return the main table as a Polars data frame."""
         return self._main_table().to_polars()
 
     def to_arrow(self) -> pa.Table:
@@ -75,7 +75,7 @@ class Result(Shown):
 
 
 class ClusterResult(Result):
-    """A result whose page lists clusters and their members, and slices."""
+    """A result whose report lists clusters, their members, and slices."""
 
     def report(
         self,

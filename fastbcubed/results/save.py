@@ -1,4 +1,4 @@
-"""Writing of results: the manifest, tables of clusters, cells and items, and the page of a large one."""
+"""Saving of results: the manifest, tables of clusters, cells and items, and the page of a large result."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ from fastbcubed.runtime.threads import Pool, ahead, blocks
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
 
-#: What each level of `keep` writes, on top of the level before.
+#: Files that each level of `keep` adds to those of the previous level.
 KEEP = {
     "scores": ("slices",),
     "cells": ("true_clusters", "pred_clusters", "cells"),
     "items": ("items",),
 }
-#: Cells, and slices, that are written at once.
+#: Numbers of cells and of slices written at a time.
 CELLS_AT_ONCE, SLICES_AT_ONCE = 1 << 20, 1 << 14
-#: Slices of one kind that are in the manifest, too; more are in their file alone.
+#: Slicings with at most this many slices are in the manifest, too; others only in their file.
 SLICES_IN_MANIFEST = 1 << 12
 
 
@@ -76,7 +76,7 @@ def save(
 ) -> None:
     """Write an evaluation; see `Evaluation.save`.
 
-    The result of `more` is added to the manifest, and `sliced` are other slices to write than those of the evaluation.
+    The entries that `more` returns are added to the manifest. `sliced`, if given, replaces the evaluation's slices.
     """
     require_repairable(repairs, keep="cells", overlapping=ev.contingency.overlapping)
     if not is_one_of(keep, KEEP):
@@ -128,7 +128,7 @@ def save(
         obsolete = [f"{name}.parquet" for name in tables if name not in wanted]
         page = None
         if passing is not None and is_large(files):
-            buffers.release()  # the memory of writing
+            buffers.release()  # frees the memory used for writing
             pa.default_memory_pool().release_unused()
             page = _page(ev, passing, staging, keep)
         if page is None:
@@ -140,10 +140,10 @@ def save(
 
 
 def save_tables(directory: Any, kind: str, content: Mapping[str, Any], tables: Mapping[str, Any]) -> None:
-    """Write a result that is no evaluation: its kind and content in the manifest, and tables by name.
+    """Write a result other than an evaluation: its kind and content as the manifest, and tables by name.
 
-    NaN and infinities become null in the manifest; tables keep all values to the bit. A table may be a function that
-    yields it in parts.
+    NaN and infinities become null in the manifest; tables keep all values exactly. A table may be a function that
+    yields its parts.
     """
     made = {
         name: table if callable(table) else lambda table=table: [pa.table(table)]
@@ -159,21 +159,21 @@ def save_tables(directory: Any, kind: str, content: Mapping[str, Any], tables: M
 def _publish(
     staging: Staging, head: Mapping[str, Any], files: Mapping[str, Stamp], obsolete: Iterable[str]
 ) -> None:
-    """Move files to their places; tables of an earlier result, and obsolete ones, are removed."""
+    """Move files to their final places, and remove obsolete ones and tables of an earlier result."""
     obsolete = {*obsolete, *tables_of(staging.directory)} - files.keys()
     staging.publish(sealed(head, files, staging.name), obsolete)
 
 
-#: Clusters of a side, and repairs, on a usual page.
+#: Number of clusters per side, and of repairs, on a default page.
 LISTED = 20
-#: Cells and items of the clusters on a page beyond which it is made when it is asked for.
+#: Maximum numbers of cells and of items of the clusters on a page that is saved; larger pages are made on demand.
 MOST_CELLS, MOST_MEMBERS = 1 << 21, 1 << 19
-#: Bytes of a cell that is looked at.
+#: Bytes per cell read for a page.
 CELL_BYTES = 256
 
 
 def _page(ev: Evaluation, passing: Passing, staging: Staging, keep: str) -> bytes | None:
-    """Return the page of a result whose tables have been written, as JSON; None where that takes too much."""
+    """Return the page of a result, whose tables have been written, as JSON; None if it would take too much to make."""
     from fastbcubed.render.document import as_data
     from fastbcubed.render.json import shortened
     from fastbcubed.results.evaluation_document import document
@@ -195,7 +195,7 @@ def _page(ev: Evaluation, passing: Passing, staging: Staging, keep: str) -> byte
 
 
 def _takes_little(tables: LazyTables, passing: Passing, limit: int | None) -> bool:
-    """Return whether the first clusters and repairs take few cells and items."""
+    """Return whether the clusters and repairs on a default page involve few cells and items."""
     gathers = passing.gathers.codes
     most_cells = MOST_CELLS if limit is None else min(MOST_CELLS, limit // 4 // CELL_BYTES)
     if gathers.size > min(MOST_GATHERS, most_cells):
@@ -212,7 +212,7 @@ def _takes_little(tables: LazyTables, passing: Passing, limit: int | None) -> bo
 
 
 def _require_kept(ev: Evaluation, keep: str) -> None:
-    """Raise NotKeptError if data to be written were not kept, with advice on writing the rest."""
+    """Raise NotKeptError if data to be saved were not kept, with advice on saving the rest."""
     kept = "scores" if not ev.contingency.has_cells else "items" if ev.has_items else "cells"
     levels = list(KEEP)
     if levels.index(keep) > levels.index(kept):
@@ -223,27 +223,27 @@ def _require_kept(ev: Evaluation, keep: str) -> None:
 
 
 def _stored_items(ev: Evaluation) -> StoredTable | None:
-    """Return the file that the items are in, if they are in one."""
+    """Return the file in which the items are stored; None if they are in memory."""
     table = getattr(ev.kept_items(), "table", None)
     return table if isinstance(table, StoredTable) else None
 
 
 def _staging(stored: StoredTable | None, directory: Path) -> Staging:
-    """Return where to write files for a directory: where the items of this evaluation have been written to, if so."""
+    """Return where to stage files: where the evaluation's items were staged, if for this directory; else anew."""
     if stored is not None and stored.staging is not None and stored.staging.is_for(directory):
         return stored.staging
     return Staging(directory, MANIFEST)
 
 
 def as_path(directory: Any) -> Path:
-    """Return a path, or raise OptionError if it is none."""
+    """Return a path, or raise OptionError if this is not one."""
     return Path(at_home(local_path(directory, "a directory is named by a path")))
 
 
 def _write_all(tasks: Mapping[str, Callable[[], Iterable[pa.Table]]], staging: Staging) -> dict[str, Stamp]:
-    """Write files from tables that are made one after the other; return the stamp of each.
+    """Write files from tables that are made one after the other, and return the stamp of each file.
 
-    The true clusters are about half of the work, and are written in parallel to the others.
+    The table of true clusters is about half of the work, and is written in parallel to the others.
     """
     over = threading.Event()
     stamps: dict[str, Stamp] = {}
@@ -274,7 +274,7 @@ def _write_all(tasks: Mapping[str, Callable[[], Iterable[pa.Table]]], staging: S
 
 
 def described(ev: Evaluation, slices: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the content of `Evaluation.to_json`, with these slices."""
+    """Return the content of `Evaluation.to_json` with these slices."""
     found, outcomes = ev.standard_errors.at_hand(), ev._outcomes
     content = {
         "fastbcubed": __version__,
@@ -306,19 +306,19 @@ def described(ev: Evaluation, slices: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def scores_to_save(ev: Evaluation) -> dict[str, Any]:
-    """Return what `load.evaluation_of` reads: an evaluation that is part of another result, without its clusters."""
+    """Return an evaluation that is part of another result, without clusters, in the form `load.evaluation_of` reads."""
     of_page = {"change_if_alone": ev.figures.change_if_alone}
     return {**ev.to_dict(), "warnings": to_saved(ev.warnings), **of_page}
 
 
 def _declaration(metric: Metric) -> dict[str, Any]:
-    """Return a score of the user's own without its function, and whether its interval is that of a mean over items."""
+    """Return a user-defined score without its function, and whether it is a mean over items."""
     fields = ("family", "low", "high", "best", "summary", "definition", "source")
     return {name: getattr(metric, name) for name in fields} | {"mean": is_mean(metric)}
 
 
 def _described(ev: Evaluation, sliced: Mapping[str, Table]) -> dict[str, Any]:
-    """Return the description of an evaluation as JSON has it; many slices are only in their file."""
+    """Return the evaluation's content as JSON types; slicings with many slices are represented by a reference."""
     slices = {
         by: rows_for_json(table)
         if table.num_rows <= SLICES_IN_MANIFEST
@@ -329,7 +329,7 @@ def _described(ev: Evaluation, sliced: Mapping[str, Table]) -> dict[str, Any]:
 
 
 def _slices(sliced: Mapping[str, Table]) -> Iterator[pa.Table]:
-    """Yield the requested slices: slicing, slice as text, scores, the values of many."""
+    """Yield the requested slices in parts: slicing, slice as text, scores and, for large slicings, values by column."""
     many = {by: table.num_rows > SLICES_IN_MANIFEST for by, table in sliced.items()}
     none = [_slices_by(by, table.schema.empty_table(), many[by]) for by, table in sliced.items()]
     blank = pa.concat_tables(none, promote_options="default")
@@ -352,14 +352,14 @@ def _slices_by(by: str, some: pa.Table, many: bool) -> pa.Table:
 
 
 def _slice_text(values: tuple[Any, ...]) -> str | None:
-    """Return a slice as text: its value, null for null, or a JSON list where several are crossed."""
+    """Return a slice as text: its value, None for null, or a JSON list if attributes are crossed."""
     if len(values) > 1:
         return json.dumps(values, default=str, ensure_ascii=False)
     return None if values[0] is None else str(values[0])
 
 
 def _passing(ev: Evaluation, keep: str, extra: Mapping[str, Any]) -> Passing | None:
-    """Return a collector of clusters while they are written; None for results that are read whole."""
+    """Return a collector of totals while clusters are written; None for results that are always loaded whole."""
     if not may_be_read_in_parts({"keep": keep, "definition": ev.definition, "outcomes": (), **extra}):
         return None
     limit = ev.kept.memory_limit
@@ -369,9 +369,9 @@ def _passing(ev: Evaluation, keep: str, extra: Mapping[str, Any]) -> Passing | N
 
 
 def _clusters(ev: Evaluation, side: str, passing: Passing | None) -> Iterable[pa.Table]:
-    """Return the clusters of one side in the order of their codes, so that a row number is a code.
+    """Return the clusters of a side in the order of their codes, so that the row number is the code.
 
-    Those without scored items have no name, and are neither exact nor not.
+    Clusters without scored items have null for their label and for whether they are exact.
     """
     tables = _clusters_by_code(ev, side)
     return tables if passing is None else passing.watched(side, tables)
@@ -398,14 +398,14 @@ def _clusters_by_code(ev: Evaluation, side: str) -> Iterator[pa.Table]:
 
 
 def _numbers_full(columns: Mapping[str, Any]) -> pa.Table:
-    """Return a table whose NumPy columns are marked as free of nulls."""
+    """Return a table in which NumPy columns are declared to have no nulls."""
     return without_nulls(
         table_of(columns), [name for name, each in columns.items() if isinstance(each, np.ndarray)]
     )
 
 
 def _pair_weight(table: Contingency) -> float | None:
-    """Return the pair weight, which scores of pairs need in place of the weights of items."""
+    """Return the pair weight, from which scores of pairs can be computed without the items' weights."""
     known = not table.weighted or table.weighting == "outer" or table.rows is None
     if known or table.outside or table.overlapping or table.pair_weight is not None:
         return table.pair_weight
@@ -414,7 +414,7 @@ def _pair_weight(table: Contingency) -> float | None:
 
 
 def _recall_alone(ev: Evaluation) -> float | None:
-    """Return the recall if all items were alone, which takes the weights of items; None where these are in files."""
+    """Return the recall of singletons if it needs the items' weights; None if it does not or weights are in files."""
     table = ev.contingency
     by_weight = table.weighted and table.weighting != "outer" and not table.overlapping
     return ev.losses.recall_alone() if by_weight and ev.kept.ranges is None else None

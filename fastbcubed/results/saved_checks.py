@@ -1,7 +1,7 @@
-"""What the tables of a saved result have to be: the one place where they are checked before anything uses them.
+"""Checks of the tables of a saved result, all made here before the tables are used.
 
-Checksums say that files are those that were saved, not that a result saved them: whoever forges a table computes its
-checksum anew. Kernels do not check codes, so one out of range would read foreign memory.
+Checksums show that files are unchanged, not that they were written by us: a forger would also compute the checksum.
+Kernels do not check codes, so a code out of range would read foreign memory.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.results.slices import name_columns
 
-#: More items than any result has; sums of counts up to it are exact in int64 and float64.
+#: Exceeds the number of items of any result; sums of counts up to it are exact in int64 and float64.
 MOST = 1 << 53
 Kind = Callable[[pa.DataType], bool]
 
 
 class Rule(NamedTuple):
-    """Columns of a file by what they hold; all others are figures."""
+    """The columns of a file by what they contain; columns not listed are figures."""
 
     needed: tuple[str, ...] = ()
     texts: frozenset[str] = frozenset()
     flags: frozenset[str] = frozenset()
     #: ids, labels and attributes, of any type
     free: frozenset[str] = frozenset()
-    #: figures that are never null; NaN stands for one that is not defined
+    #: figures that are never null; NaN means undefined
     known: frozenset[str] = frozenset()
-    #: whether that is so of all figures
+    #: whether no figure may be null
     all_known: bool = False
 
 
@@ -45,7 +45,7 @@ _CLUSTERS = Rule(
 _LINKS = Rule(("threshold",), free=frozenset({"cluster", "left", "right"}))
 _CURVE = Rule(("threshold", "clusters"), known=frozenset({"threshold", "clusters", "largest", "singletons"}))
 _ESTIMATES = frozenset({"estimate", "se", "low", "high"})
-#: Columns by file.
+#: Rules by name of the file.
 RULES: dict[str, Rule] = {
     "true_clusters": _CLUSTERS,
     "pred_clusters": _CLUSTERS,
@@ -67,7 +67,7 @@ RULES: dict[str, Rule] = {
 
 
 def require_names(files: Mapping[str, Any]) -> None:
-    """Raise FileFormatError unless the files of a manifest are named as files in its directory."""
+    """Raise FileFormatError unless all files in a manifest have names without folders."""
     outside = [
         name for name in files if PurePath(name).name != name or name in ("", "..") or {*"\0\\:"} & {*name}
     ]
@@ -76,17 +76,18 @@ def require_names(files: Mapping[str, Any]) -> None:
 
 
 def require_sound(tables: Mapping[str, pa.Table], head: Mapping[str, Any]) -> None:
-    """Raise FileFormatError if a table of a result has columns, types, codes or counts that no result has."""
+    """Raise FileFormatError if a table has columns, types, codes or counts that a saved result cannot have."""
     for name, table in tables.items():
         stem = name.removesuffix(".parquet")
-        if stem in RULES and isinstance(table, pa.Table):  # many slices stay in their file
+        # large slicings are not read but stay in their file
+        if stem in RULES and isinstance(table, pa.Table):
             _require_columns(name, table, RULES[stem], _slicing(head) if stem == "slices" else set())
     if "cells.parquet" in tables:
         _require_cells(tables, overlapping=head["definition"]["overlapping"])
 
 
 def _slicing(head: Mapping[str, Any]) -> set[str]:
-    """Return the columns of slices that name them, in the file of an evaluation or of several runs."""
+    """Return the name columns of slices, in the file of one evaluation or of several runs."""
     if "kind" in head:
         of_each = (head["saved"].get("sliced") or {}).values()
         return {"attribute.by"}.union(*(name_columns(names) for names in of_each))
@@ -124,12 +125,13 @@ def _require_columns(file: str, table: pa.Table, rule: Rule, slicing: set[str]) 
     if "largest_share" in names:
         shares = to_numpy(table["largest_share"].combine_chunks())
         _refuse_rows(file, "largest_share", (shares < 0) | (shares > 1), shares)
-    if {"df", "se"} <= set(names):  # an interval needs them
+    if {"df", "se"} <= set(names):  # needed for intervals
         df, se = (to_numpy(table[name].combine_chunks()) for name in ("df", "se"))
-        there = ~(np.isnan(se) | to_numpy(pc.is_null(table["se"]).combine_chunks()))  # else they had no room
+        # otherwise errors were not computed for lack of memory
+        there = ~(np.isnan(se) | to_numpy(pc.is_null(table["se"]).combine_chunks()))
         unlikely = (df < 1) | (
             ((df > MOST) | np.isnan(df)) & (se > 0)
-        )  # without end where nothing else can differ
+        )  # unbounded if no other unit could differ
         _refuse_rows(file, "df", there & unlikely, df)
 
 
@@ -163,7 +165,7 @@ def _refuse_rows(file: str, name: str, wrong: NDArray[np.bool_], values: NDArray
 def _whole(
     file: str, name: str, column: pa.ChunkedArray, *, least: int, below: int = MOST, nulls: bool = False
 ) -> NDArray[np.int64]:
-    """Return whole numbers of a range, -1 for null."""
+    """Return whole numbers from `least` to below `below`, -1 for null; raise FileFormatError for others."""
     kind = column.type
     _require(pa.types.is_integer(kind), file, name, "whole numbers", kind)
     if column.null_count and not nulls:
@@ -187,14 +189,14 @@ def _finite(
     _refuse_rows(file, name, ~np.isfinite(values) & ~(undefined & np.isnan(values)), values)
 
 
-#: Columns of cells of disjoint and of overlapping clusters, as `saved_files` writes them.
+#: Columns of cells, for disjoint and for overlapping clusters, as written by `saved_files`.
 _CELLS = ("true", "pred", "n", "weight", "fp", "fn")
 _PARTS = ("pred_hits", "pred_misses", "true_hits", "true_misses", "pred_mates", "true_mates")
 _COVER = ("true_clusters", "pred_clusters", "n", "weight", *_PARTS)
 
 
 def _require_cells(tables: Mapping[str, pa.Table], *, overlapping: bool) -> None:
-    """Require codes of clusters that are there, and as many rows in each cell as it counts."""
+    """Raise FileFormatError unless all codes in cells are those of clusters, and counts match the items."""
     file, cells = "cells.parquet", tables["cells.parquet"]
     _require_there(file, cells, _COVER if overlapping else _CELLS)
     n_clusters = {side: len(tables[f"{side}_clusters.parquet"]) for side in ("true", "pred")}
@@ -214,10 +216,10 @@ def _require_cells(tables: Mapping[str, pa.Table], *, overlapping: bool) -> None
 
 
 def _require_items(items: pa.Table, n: NDArray[np.int64], *, every: bool) -> None:
-    """Require as many rows in each cell as it counts; unless `every`, cells that are not scored have no rows."""
+    """Raise FileFormatError unless cells have as many rows as they count; unless `every`, unscored cells have none."""
     file = "items.parquet"
     _require_there(file, items, ("item", "true_cluster", "pred_cluster", "weight", "cell"))
-    _finite(file, "weight", items["weight"], undefined=True)  # of items that are not scored and have none
+    _finite(file, "weight", items["weight"], undefined=True)  # items that are not scored may have no weight
     cell = _whole(file, "cell", items["cell"], least=0, below=n.size, nulls=True)
     counted = np.bincount(cell[cell >= 0], minlength=n.size)
     other = (counted != n) & ((counted > 0) | every)
@@ -228,7 +230,7 @@ def _require_items(items: pa.Table, n: NDArray[np.int64], *, every: bool) -> Non
 
 
 def _require_lists(file: str, cells: pa.Table, n_clusters: Mapping[str, int]) -> None:
-    """Require sorted codes of clusters of each cell, and figures of the cells that are scored, which come first."""
+    """Raise FileFormatError unless each cell has sorted codes, and scored cells, which come first, have figures."""
     n_scored = len(cells) - cells[_PARTS[0]].null_count
     for name in _PARTS:
         column = cells[name]

@@ -1,4 +1,4 @@
-"""Files of a saved evaluation: the manifest, tables, items and covers."""
+"""Files of a saved evaluation: the manifest, tables, items and cells of overlapping clusters."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ from fastbcubed.runtime.output_files import (
 from fastbcubed.runtime.threads import Pool, ahead
 from fastbcubed.types import RowNumbers
 
-#: The file that is written last, and says which others go with it; the one that is streamed; that of slices.
+#: The manifest, which is written last and lists the other files; the file of items, which is streamed; that of slices.
 MANIFEST, ITEMS, SLICES = files.MANIFEST, "items.parquet", "slices.parquet"
-#: The content of the page of a large result.
+#: The page of a large result as plain data.
 PAGE = "page.json"
 #: Version of the layout of the files.
 LAYOUT = 3
-#: More bytes than any manifest has.
+#: Larger than any manifest, in bytes.
 TOO_LARGE = 1 << 30
-#: Bytes of cells, and of items, from which a result is not loaded whole by default; and the mark of a diff's result.
+#: Bytes of cells, and of items, above which a result is not loaded whole by default; and the key of a diff's manifest.
 LARGE, LARGE_ITEMS, DIFF_MARK = 6_000_000, 800_000_000, "diff"
 
 
 def sealed(head: Mapping[str, Any], files: Mapping[str, Stamp], staged_in: str) -> str:
-    """Return the manifest as text, with its checksum, and with messages that can be worded for a command line."""
+    """Return the manifest as text with its checksum, in which messages keep their marked arguments."""
     stamps = {name: stamp._asdict() for name, stamp in files.items()}
     marked = {str(each): each.marked for each in _messages(head) if each.marked != each}
     whole = {"layout": LAYOUT, **head, "files": stamps, "staged_in": staged_in, "marked": marked}
@@ -67,7 +67,7 @@ def sealed(head: Mapping[str, Any], files: Mapping[str, Stamp], staged_in: str) 
 
 
 def _messages(value: Any) -> Iterator[Message]:
-    """Yield the messages in content."""
+    """Yield the messages in nested content."""
     if isinstance(value, Message):
         yield value
     elif isinstance(value, Mapping | list):
@@ -76,7 +76,7 @@ def _messages(value: Any) -> Iterator[Message]:
 
 
 def _with_messages(value: Any, marked: Mapping[str, str]) -> Any:
-    """Return content with messages in place of their texts."""
+    """Return content in which texts that were messages are messages again."""
     if isinstance(value, str):
         return Message(marked[value]) if value in marked else value
     if isinstance(value, Mapping):
@@ -85,13 +85,13 @@ def _with_messages(value: Any, marked: Mapping[str, str]) -> Any:
 
 
 def _checksum(head: Mapping[str, Any]) -> int:
-    """Return a checksum of JSON content, independent of spacing and order."""
+    """Return a checksum of JSON content that does not depend on spacing and order."""
     text = json.dumps(head, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return zlib.crc32(text.encode("utf-8"))
 
 
 def tables_of(directory: Path) -> set[str]:
-    """Return the names of the tables of the result that a directory has; none if it has none that can be read."""
+    """Return the names of the tables of the result in a directory; empty if it has no readable manifest."""
     with suppress(FileFormatError):
         names = read_manifest(directory)["files"]
         return {name for name in names if name.endswith(".parquet") and PurePath(name).name == name}
@@ -99,7 +99,7 @@ def tables_of(directory: Path) -> set[str]:
 
 
 class NotKept:
-    """Stand-in for a part of a result that is not saved with it; whatever asks for it gets an error."""
+    """Placeholder for a part of a result that was not saved; any access raises NotKeptError."""
 
     def __init__(self, message: str) -> None:
         self._message = message
@@ -111,7 +111,7 @@ class NotKept:
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """Return the manifest of a saved result."""
+    """Return the manifest of a saved result, checked and with its messages restored."""
     path = directory / MANIFEST
     try:
         head = _parsed(path)
@@ -123,7 +123,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         raise FileFormatError(_of_another_version(path, head))
     try:
         changed = _checksum({k: v for k, v in head.items() if k != "crc32"}) != head.get("crc32")
-    except ValueError:  # text that is none
+    except ValueError:  # text that cannot be encoded
         changed = True
     if changed:
         raise FileFormatError(f"{path} is not as it was saved: its checksum differs. Evaluate and save anew")
@@ -143,7 +143,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 
 def _of_another_version(path: Path, head: Mapping[str, Any]) -> str:
-    """Return the message for a manifest of another layout, or for JSON that is no manifest."""
+    """Return a message on a manifest of another layout, or on JSON that is not a manifest."""
     if type(head.get("layout")) is not int or not {"overall", "kind"} & head.keys():
         return (
             f"{path} is not the manifest of a saved evaluation. "
@@ -158,13 +158,13 @@ def _of_another_version(path: Path, head: Mapping[str, Any]) -> str:
 
 
 def may_be_read_in_parts(head: Mapping[str, Any]) -> bool:
-    """Return whether a saved result is of a kind that its tables can answer part by part."""
+    """Return whether a saved result is of a kind that can be read part by part."""
     overlapping = head["definition"]["overlapping"]
     return not (head["keep"] == "scores" or overlapping or head["outcomes"] is None or DIFF_MARK in head)
 
 
 def is_large(files: Mapping[str, Stamp]) -> bool:
-    """Return whether files belong to a result that is not loaded whole by default."""
+    """Return whether a result with these files is too large to be loaded whole by default."""
     return files["cells.parquet"].bytes >= LARGE or (ITEMS in files and files[ITEMS].bytes >= LARGE_ITEMS)
 
 
@@ -184,31 +184,31 @@ def _refuse(constant: str) -> None:
 
 
 def is_in_file(value: Any) -> bool:
-    """Return whether this stands for slices that are only in their file, as they are many."""
+    """Return whether an entry of the manifest refers to slices that are only in their file."""
     return isinstance(value, Mapping)
 
 
 def read_table(file: BinaryIO, path: Path) -> pa.Table:
-    """Return the table in a Parquet file."""
+    """Return the table in a Parquet file; raise FileFormatError if it cannot be read."""
     import pyarrow.parquet as pq
 
     try:
         return maybe_with_nulls(pq.ParquetFile(file).read().combine_chunks())
-    except Exception as error:  # of any kind: the file may hold anything
+    except Exception as error:  # of any type, as the file may contain anything
         raise FileFormatError(f"cannot read {path}: {str(error)[:200]}") from error
 
 
-#: Bytes of a value by its physical type in Parquet; texts take their own, and an offset.
+#: Bytes per value by physical type in Parquet, 8 for others; texts also take their own length.
 VALUE_BYTES = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT96": 12}
 
 
 def bytes_of_table(file: BinaryIO) -> int:
-    """Return about how many bytes the table in a Parquet file takes in memory; 0 if it cannot be read."""
+    """Return the approximate bytes that the table in a Parquet file takes in memory; 0 if it cannot be read."""
     import pyarrow.parquet as pq
 
     try:
         metadata = pq.ParquetFile(OwnPlace(file)).metadata
-    except Exception:  # of any kind: what reads the file says so
+    except Exception:  # of any type; it will be reported when the file is read
         return 0
     groups = (metadata.row_group(k) for k in range(metadata.num_row_groups))
     columns = (group.column(k) for group in groups for k in range(group.num_columns))
@@ -220,7 +220,7 @@ def bytes_of_table(file: BinaryIO) -> int:
 
 
 def in_one(tables: Mapping[str, Table]) -> Iterator[pa.Table]:
-    """Yield tables one after the other, in parts, with a column ``by`` of their names."""
+    """Yield the rows of several tables in parts, with the name of the table in a column ``by``."""
     none = [_with_name(name, table.schema.empty_table()) for name, table in tables.items()]
     blank = pa.concat_tables(none, promote_options="permissive")
     for name, table in tables.items():
@@ -234,17 +234,17 @@ def _with_name(name: str, table: pa.Table) -> pa.Table:
 
 
 def beside_by(names: Sequence[str]) -> list[str]:
-    """Return the names of columns with another one for an attribute that is called ``by``."""
+    """Return column names in which an attribute named ``by`` is renamed, as this is the column of table names."""
     return ["attribute.by" if name == "by" else name for name in names]
 
 
 def integers(table: pa.Table, name: str) -> NDArray[np.int64]:
-    """Return a column as int64, -1 for null."""
+    """Return a column as int64, with -1 for null."""
     return np.ascontiguousarray(table[name].cast(pa.int64()).fill_null(-1).to_numpy())
 
 
 def floats(table: pa.Table, name: str) -> NDArray[np.float64]:
-    """Return a column of float64."""
+    """Return a column as float64."""
     return np.ascontiguousarray(table[name].to_numpy())
 
 
@@ -255,13 +255,13 @@ def _memberships(table: pa.Table, name: str, n_clusters: int) -> Memberships:
     return Memberships(offsets - offsets[0], codes, n_clusters)
 
 
-#: Columns of saved cells: hits and misses of an item among other cells, and its mates.
+#: Columns of saved cells of overlapping clusters: hits and misses of an item among other cells, and its mates.
 PARTS = ("pred_hits", "pred_misses", "true_hits", "true_misses")
 MATES = ("pred_mates", "true_mates")
 
 
 def as_table(cover: Cover) -> pa.Table:
-    """Return all there is to know of the cells; those that only the prediction has come last, without shares."""
+    """Return the cells of a cover as a table; prediction-only cells come last, with nulls for shares."""
     truth, prediction, n, weight = cover.every
     lacking = np.arange(n.size) >= cover.n_cells
     columns: dict[str, Any] = {
@@ -286,7 +286,7 @@ def from_table(
     weighting: str,
     outside: bool,
 ) -> Cover:
-    """Make a cover from the result of `as_table` and the number of clusters of each side."""
+    """Make a cover from a table returned by `as_table`, and from the number of clusters of each side."""
     n_scored = len(cells) - cells[PARTS[0]].null_count
     scored, (n_true, n_pred) = cells.slice(0, n_scored), n_clusters
     shares = Shares(
@@ -307,19 +307,19 @@ def from_table(
 
 
 class TableLabels:
-    """The labels of clusters, by side and code."""
+    """The labels of clusters, by side and code, held in tables."""
 
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self._columns = columns
 
     def __call__(self, side: str, codes: RowNumbers) -> pa.Array:
-        """Return the labels of clusters, null for one that a policy has made."""
+        """Return the labels of clusters by code; null for clusters created by a policy."""
         labels = self._columns[side].take(from_numpy(codes))
         return combined(labels) if isinstance(labels, pa.ChunkedArray) else labels
 
 
 def labels_by_code(labels_of: Callable[[RowNumbers], Any], first: int, there: NDArray[np.bool_]) -> Any:
-    """Return labels of clusters from a code on; null for those without scored items, which have no name."""
+    """Return the labels of consecutive clusters from code `first` on; null where `there` is false."""
     labels = labels_of(first + np.flatnonzero(there))
     if there.all():
         return labels
@@ -327,7 +327,7 @@ def labels_by_code(labels_of: Callable[[RowNumbers], Any], first: int, there: ND
 
 
 def item_table(kept: Kept) -> pa.Table:
-    """Return the rows of an evaluation: ids, labels, weight, cell (null: not scored), attributes."""
+    """Return all rows of an evaluation as a table: ids, labels, weight, cell (null if not scored), attributes."""
     items, rows = kept.require_items(), kept.rows
     columns: dict[str, Any] = {
         "item": items.ids(),
@@ -347,7 +347,7 @@ def item_table(kept: Kept) -> pa.Table:
 
 
 def metrics_by_name(names: Iterable[str], beta: float, options: Mapping[str, Any]) -> list[Metric]:
-    """Return scores of the registry by name, those of CICE-BCubed in the reading of `options`."""
+    """Return scores of the registry by name; `options` say how CICE-BCubed was defined."""
     known = dict(METRICS)
     if "match" in options:
         known |= {m.name: m for m in cice(options["match"], options["similarity"])}
@@ -355,7 +355,7 @@ def metrics_by_name(names: Iterable[str], beta: float, options: Mapping[str, Any
 
 
 def state_of(ev: Any) -> dict[str, Any]:
-    """Return the state of an evaluation; scores of the registry go by name."""
+    """Return the picklable state of an evaluation, in which scores of the registry are represented by name."""
     kept, figures = ev.kept, ev.figures
     if kept.lazy is not None:
         return state_of(kept.lazy.whole())
@@ -375,7 +375,7 @@ def state_of(ev: Any) -> dict[str, Any]:
 
 
 def set_state(ev: Any, state: Mapping[str, Any]) -> None:
-    """Make an evaluation from the result of `state_of`."""
+    """Restore an evaluation from the result of `state_of`."""
     names, own, definition = state["metrics"]
     found = {m.name: m for m in (*metrics_by_name(names, state["beta"], definition), *own)}
     metrics = [found[name] for name in names]
@@ -388,12 +388,12 @@ def _all_labels(kept: Kept, side: str) -> Any:
         return labels_by_code(labels_of, 0, n > 0)
 
 
-#: Rows read at once in longer scans.
+#: Number of rows read at a time in scans.
 AT_ONCE = 1 << 20
 
 
 class StoredTable:
-    """A Parquet file whose columns are read on demand; altered pages are refused."""
+    """A Parquet file whose columns are read on demand; damaged pages are detected by their checksums."""
 
     def __init__(
         self,
@@ -402,8 +402,9 @@ class StoredTable:
         stamp: Stamp | None = None,
     ) -> None:
         self._raw = open(file, "rb") if isinstance(file, str | os.PathLike) else file
-        self._raw.flush()  # it may have been written just now
-        weakref.finalize(self, self._raw.close)  # which holds the file until then, whatever else is collected
+        self._raw.flush()  # as it may have just been written
+        # keeps the file open as long as this object exists, whatever else is collected
+        weakref.finalize(self, self._raw.close)
         self._metadata: Any = None
         opened = self._open()
         self._metadata, self._schema = opened.metadata, opened.schema_arrow
@@ -415,7 +416,7 @@ class StoredTable:
         self._stamp = stamp
 
     def _open(self) -> Any:
-        """Return a reader of the file for one thread: Arrow readers crash when two threads share one."""
+        """Return a reader of the file; each thread needs its own, as Arrow crashes if two threads share one."""
         import pyarrow.parquet as pq
 
         return pq.ParquetFile(OwnPlace(self._raw), metadata=self._metadata, page_checksum_verification=True)
@@ -424,15 +425,15 @@ class StoredTable:
         return self._read(range(self._starts.size - 1), [name])[name]
 
     def empty(self) -> pa.Table:
-        """Return its columns without rows."""
+        """Return a table with the file's columns and no rows."""
         return maybe_with_nulls(self._schema.empty_table())
 
     def scan(
         self, names: Sequence[str], at_once: int = AT_ONCE, rows: tuple[int, int] | None = None
     ) -> Iterator[tuple[int, pa.Table]]:
-        """Yield the first of consecutive rows, and some columns of these; as a rule, `at_once`.
+        """Yield the number of the first row, and columns, for stretches of about `at_once` consecutive rows.
 
-        With `rows`, only the parts of the file that have rows from the first to before the second.
+        With `rows`, read only the row groups that overlap the range from `rows[0]` up to `rows[1]`.
         """
         return ahead(self._scan(names, at_once, rows or (0, self.num_rows)))
 
@@ -448,7 +449,7 @@ class StoredTable:
             first = end
 
     def take(self, names: Sequence[str], rows: NDArray[np.int64]) -> pa.Table:
-        """Return some rows of some columns, null for row -1; only the needed parts of the file are read."""
+        """Return columns at these rows, null for row -1; only row groups that contain them are read."""
         home = np.searchsorted(self._starts, np.maximum(rows, 0), side="right") - 1
         order = np.argsort(home, kind="stable")
         parts, bounds = np.unique(home[order], return_index=True)
@@ -458,7 +459,7 @@ class StoredTable:
             at = rows[own]
             return self._read([k], names).take(from_numpy(at - self._starts[k], at < 0))
 
-        with Pool().wider() as readers:  # which wait for the disk
+        with Pool().wider() as readers:  # more threads than cores, as they wait for the disk
             found = readers.map(read, parts.tolist(), np.split(order, bounds[1:])[: parts.size])
         back = np.empty(rows.size, np.int64)
         back[order] = np.arange(rows.size)
@@ -471,7 +472,7 @@ class StoredTable:
             raise FileFormatError(f"cannot read {', '.join(names)}: {str(error)[:200]}") from error
 
     def put_at(self, staging: Staging, name: str) -> Stamp:
-        """Copy or link the file to the staging place, unless it is there, under a name; return its stamp."""
+        """Copy or link the file to a staging place, unless it is there already; return its stamp."""
         if self._stamp is not None and (self.staging is staging or self._link(staging, name)):
             return self._stamp
         try:
@@ -481,10 +482,10 @@ class StoredTable:
             raise FileFormatError(f"cannot write {place}: {error.strerror or error}") from error
 
     def _link(self, staging: Staging, name: str) -> bool:
-        """Link the file to a second name if it is the one to be replaced; return whether this was done."""
+        """Link the staged name to this file if it is the one to be replaced; return whether this was possible."""
         try:
             os.link(staging.directory / name, staging.path(name))
-        except OSError:  # there is none, or the file system has no links
+        except OSError:  # no such file, or no links on this file system
             return False
         if os.path.samestat(os.fstat(self._raw.fileno()), staging.path(name).stat()):
             return True
@@ -503,12 +504,12 @@ class StoredRows(ScoredRows):
         return ScoredRows.of, (self.cell, self.weight if self._weighted else None)
 
     def stretches(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """Yield the cells of consecutive rows, and the first of these rows."""
+        """Yield the number of the first row and the cells, for stretches of consecutive rows."""
         for first, table in self._table.scan(["cell"]):
             yield first, to_numpy(table["cell"].fill_null(-1).combine_chunks())
 
     def weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the weights of some rows."""
+        """Return the weights of these rows."""
         return (
             to_numpy(self._table.take(["weight"], rows)["weight"]) if self._weighted else np.ones(rows.size)
         )
@@ -519,12 +520,12 @@ class StoredRows(ScoredRows):
         return to_numpy(self._table["weight"].combine_chunks()) if self._weighted else np.ones(self.n_rows)
 
 
-#: Columns that come first.
+#: The first columns of the table of items.
 FIRST = ("item", "true_cluster", "pred_cluster", "weight", "cell")
 
 
 def items_of_block(block: RowBlock) -> pa.Table:
-    """Return the rows of a block as `save` writes them: ids, labels, weight, cell (null: not scored), attributes."""
+    """Return the rows of a block as written by `save`: ids, labels, weight, cell (null if not scored), attributes."""
     cell = block.found["cell"].astype(np.int64)
     weight = np.ones(cell.size) if block.weight is None else block.weight
     columns = dict(zip(block.columns.column_names, block.columns.columns, strict=True))
@@ -534,7 +535,7 @@ def items_of_block(block: RowBlock) -> pa.Table:
 
 
 class Destination(NamedTuple):
-    """A file to write items to, and where it is staged; nowhere if it has no name."""
+    """A file to write items to, and the staging place it belongs to; None for an unnamed file."""
 
     file: Any
     staging: Staging | None
@@ -542,7 +543,7 @@ class Destination(NamedTuple):
 
 @contextmanager
 def destination(out: Path | None, spill_directory: Path) -> Iterator[Destination]:
-    """Give the file to write items to: one that will be published in `out`, else one without a name."""
+    """Yield the file to write items to: one that will be published in `out`, or else an unnamed one."""
     if out is not None:
         staging = Staging(out, MANIFEST)
         try:

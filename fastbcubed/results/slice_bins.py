@@ -1,4 +1,4 @@
-"""Bins: slices by ranges of numbers, of one width or between edges, or by years, quarters or months of dates."""
+"""Bins: slices by ranges of numbers, of a common width or between edges, or by years, quarters or months of dates."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     pass
 
 
-#: Numbers of bins beyond this are no longer distinct.
+#: Bin numbers above this can no longer be distinguished.
 MOST = 2.0**53
-#: Values this close to an edge, in widths of a bin, are on it.
+#: Maximum distance from an edge, in widths of a bin, at which a value counts as on the edge.
 ROUNDING = 1e-9
 
-#: Parts of a year by which dates are binned, and how many of each a year has.
+#: Parts of a year by which dates can be binned, with their number per year.
 UNITS = {"year": 1, "quarter": 4, "month": 12}
-#: One of them, or several, as "quarter", "2 years" or "3mo".
+#: One part of the year, or several, such as "quarter", "2 years" or "3mo".
 CALENDAR = re.compile(
     r"(?P<width>[1-9]\d*)? ?(?:(?P<year>y|years?)|(?P<quarter>q|quarters?)|(?P<month>mo|months?))"
 )
-#: Dates as text: a year, maybe with a month, or a full date with any suffix.
+#: Dates as text: a year, possibly with a month, or a full date with any suffix.
 DATE = r"^\d{4}(-(0[1-9]|1[0-2])(-\d\d([T ].*)?)?)?$"
 
 Number = int | float
@@ -45,17 +45,17 @@ Number = int | float
 
 @dataclass(frozen=True, repr=False)
 class Bins:
-    """Ranges of an attribute; made by `fastbcubed.bins`."""
+    """Ranges of an attribute; use `fastbcubed.bins` to make them."""
 
     name: str  #: the attribute
-    width: Number | None = None  #: of all bins, one of which begins at 0
-    edges: tuple[Number, ...] = ()  #: where bins begin, if they have no common width
-    unit: str = ""  #: of the width, by the calendar
+    width: Number | None = None  #: common width of the bins, one of which begins at 0
+    edges: tuple[Number, ...] = ()  #: lower edges, for bins without a common width
+    unit: str = ""  #: calendar unit of the width
 
     __dir__ = documented
 
     def __str__(self) -> str:
-        """Return the name by which results list them: ``year:10``, ``day:quarter``."""
+        """Return the name of the slicing in results: ``year:10``, ``day:quarter``."""
         by = (
             [self._by_calendar]
             if self.unit
@@ -76,9 +76,9 @@ class Bins:
         return self.unit if self.width == 1 else f"{self.width} {self.unit}s"
 
     def numbers(self, values: pa.Array) -> pa.Array:
-        """Return the number of the bin of each value, null where there is none: int64 of integers, else float64.
+        """Return the number of each value's bin, null for null: int64 for integers, otherwise float64.
 
-        The type tells `labels` whether both ends belong to a bin.
+        From the type, `labels` knows whether both ends of a bin belong to it.
         """
         found = self._figures(values)
         figures = to_numpy(found)
@@ -98,7 +98,7 @@ class Bins:
             return np.searchsorted(np.array(self.edges), figures, side="right")
         if whole:
             return np.floor_divide(figures, self.width)
-        with np.errstate(all="ignore"):  # overflow is reported below
+        with np.errstate(all="ignore"):  # overflow is detected below
             widths = figures / self.width
             near = np.rint(widths)
             on_edge = np.abs(widths - near) <= ROUNDING * np.maximum(1, np.abs(near))
@@ -111,7 +111,7 @@ class Bins:
         return numbers
 
     def _figures(self, values: pa.Array) -> pa.Array:
-        """Return values as int64 or float64, dates as years, quarters or months; SliceError if they are neither."""
+        """Return values as int64 or float64, dates as years, quarters or months; raise SliceError for other types."""
         kind, is_type = values.type, pa.types
         try:
             if is_type.is_date(kind) or is_type.is_timestamp(kind):
@@ -140,7 +140,7 @@ class Bins:
         )
 
     def _of_dates(self, values: pa.Array) -> pa.Array:
-        """Return the parts of dates in text, which begins with year and month."""
+        """Return dates given as text, which begins with year and month, in calendar units."""
         is_date = pc.match_substring_regex(values, DATE if self.unit == "year" else DATE.replace("?$", "$"))
         if strange := values.filter(pc.invert(is_date)).drop_null()[:4].to_pylist():
             raise SliceError(
@@ -153,7 +153,7 @@ class Bins:
         )
 
     def _units(self, years: pa.Array, months: Callable[[], pa.Array]) -> pa.Array:
-        """Return years, or how many quarters or months there were before."""
+        """Return the number of years, quarters or months since year 0."""
         n = UNITS.get(self.unit, 1)
         if n == 1:
             return years
@@ -161,12 +161,12 @@ class Bins:
         return pc.add(pc.multiply(years, n), part)
 
     def labels(self, numbers: pa.Array) -> pa.Array:
-        """Return the names of bins from their numbers: "1990-1999" of integers, "[0.5, 1)" of others, or "1990-Q1"."""
+        """Return the names of bins from their numbers: "1990-1999" if integers, "[0.5, 1)" otherwise, or "1990-Q1"."""
         whole = pa.types.is_integer(numbers.type)
         return from_texts([None if k is None else self._label(int(k), whole) for k in numbers.to_pylist()])
 
     def holding(self, text: str) -> list[str]:
-        """Return the possible names of the bin that holds a number, given as text."""
+        """Return the possible names of the bin that contains a number, given as text."""
         try:
             if self.unit:
                 return self.labels(self.numbers(pa.array([text]))).to_pylist()
@@ -200,9 +200,9 @@ class Bins:
 
 
 def _years_and_months(values: pa.Array) -> tuple[pa.Array, Callable[[], pa.Array]]:
-    """Return the years of dates, and a function for their months from 1; those of a time zone are local.
+    """Return the years of dates, and a function that returns their months from 1; with a time zone, local dates.
 
-    Arrow's own years have 16 bits, and wrap beyond 32767.
+    Arrow's own years have 16 bits and overflow beyond 32767.
     """
     kind = values.type
     if pa.types.is_timestamp(kind) and kind.tz is not None:
@@ -280,7 +280,7 @@ def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
 
 
 def element_of(text: str) -> str | Bins:
-    r"""Return an attribute, or bins of it where a width, edges or a part of the calendar stand behind a colon.
+    r"""Return the attribute in a text, or bins of it if a colon is followed by a width, edges or a calendar unit.
 
     Examples
     --------
@@ -299,7 +299,7 @@ def element_of(text: str) -> str | Bins:
 
 
 def bins_meant(name: str, known: Iterable[str]) -> str:
-    """Return advice to pass `fb.bins` for a name such as ``year:10``, to end a message with; else an empty text."""
+    """Return the end of a message that advises `fb.bins` for a name such as ``year:10``; "" for other names."""
     try:
         element = element_of(name)
     except SliceError:
@@ -328,7 +328,7 @@ def _no_numbers(values: pa.Array) -> Iterator[str]:
 
 
 def _of_text(values: pa.Array) -> pa.Array:
-    """Return the numbers in text; raise pyarrow.ArrowInvalid if there are none."""
+    """Return the numbers in text; raise pyarrow.ArrowInvalid for other text."""
     try:
         return values.cast(pa.int64())
     except pa.ArrowInvalid:

@@ -1,4 +1,4 @@
-"""Scores by slice, added up block by block of rows; and the rows of items.parquet."""
+"""Scores by slice from sums that are collected block by block, and the rows of items.parquet."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ from fastbcubed.runtime.output_files import TableWriter
 from fastbcubed.runtime.spill import Spill, spill_directory
 from fastbcubed.runtime.threads import blocks
 
-#: Bytes of sums of slices that wait in memory at least, and the part of the limit that those of all slicings may take.
+#: Bytes of slice sums that may always be held in memory, and the divisor of the memory limit for those of all slicings.
 LEAST_WAITING, WAITING_SHARE = 1 << 20, 8
-#: Bytes of sorted slices that are read at once of each run, and the runs that are merged at once.
+#: Bytes of sorted slices read at a time from each run, and number of runs merged at a time.
 CHUNK, RUNS_AT_ONCE = 1 << 20, 16
-#: Slices of one kind that are in a table in memory; more are in a file.
+#: Maximum number of slices of one slicing held in memory as a table; more go to a file.
 FEW = 1 << 12
-#: Types of which equal values are next to each other when they are sorted; NaN is not equal to itself.
+#: Types whose equal values are adjacent when sorted, unlike NaN, which does not equal itself.
 SORTED_ALONE = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_temporal)
 
 Sums = tuple[NDArray[Any], NDArray[Any]]
@@ -68,7 +68,7 @@ Sums = tuple[NDArray[Any], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Part:
-    """Different slices in ascending order, nulls last, and their sums by name, each with the digits that it lacks."""
+    """Distinct slices in ascending order, nulls last, and their sums by name, each with its rounding error."""
 
     keys: pa.Table
     sums: Mapping[str, Sums]
@@ -78,7 +78,7 @@ class Part:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held."""
+        """Number of bytes in memory."""
         return int(self.keys.nbytes) + sum(each.nbytes for both in self.sums.values() for each in both)
 
     def between(self, start: int, stop: int) -> Part:
@@ -87,13 +87,13 @@ class Part:
         return Part(self.keys.slice(start, stop - start), some)
 
     def in_chunks(self, most: int) -> Iterator[Part]:
-        """Yield consecutive slices of at most so many bytes, but at least one."""
+        """Yield consecutive slices in parts of at most `most` bytes, but of at least one slice."""
         n = len(self)
         for start, stop in blocks(n, max(1, n * most // max(1, self.nbytes))):
             yield self.between(start, stop)
 
     def as_table(self) -> pa.Table:
-        """Return all of it as one table."""
+        """Return slices and sums as a single table."""
         columns = {f"key {k}": column for k, column in enumerate(self.keys.columns)}
         for k, both in enumerate(self.sums.values()):
             for what, each in zip(WHAT, both, strict=True):
@@ -102,7 +102,7 @@ class Part:
 
     @classmethod
     def of_table(cls, table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> Part:
-        """Return the part that `as_table` has made a table of."""
+        """Return the slices and sums in a table made by `as_table`."""
         found = pa.table({name: table[f"key {k}"] for k, name in enumerate(keys)})
         added, rest = (
             [to_numpy(table[f"{what} {k}"].combine_chunks()) for k in range(len(sums))] for what in WHAT
@@ -110,16 +110,16 @@ class Part:
         return cls(found, dict(zip(sums, zip(added, rest, strict=True), strict=True)))
 
 
-#: The two columns of a sum.
+#: The two columns of a sum: the sum and its rounding error.
 WHAT = ("sum", "rest")
 
 
 class Runs:
-    """Sorted slices on disk, in runs, of which a few are read at once.
+    """Sorted runs of slices on disk, of which only a small part is in memory at a time.
 
-    Idea: like an external sort. A run is sorted, so that of all runs only the next slices are in memory; runs of one
-    level are merged into one of the next as soon as there are `RUNS_AT_ONCE`, so that what is held does not grow with
-    their number. Not a hash table on disk: slices are listed in ascending order, and that way come out so.
+    Idea: an external merge sort. As runs are sorted, only the next slices of each need to be in memory. As soon as a
+    level has `RUNS_AT_ONCE` runs, they are merged into one of the next level, so that memory does not grow with the
+    number of runs. A hash table on disk would not list the slices in ascending order, as results do.
     """
 
     def __init__(self, keys: Sequence[str], sums: Sequence[str], spill: Spill) -> None:
@@ -153,7 +153,7 @@ class Runs:
     def all(self) -> Iterator[Part]:
         """Yield all slices, each once, in ascending order."""
         runs = [run for level in reversed(self._levels) for run in level]
-        while len(runs) > RUNS_AT_ONCE:  # the last ones are the shortest
+        while len(runs) > RUNS_AT_ONCE:  # the last runs are the shortest
             self._levels = [[]]
             few, runs = runs[-RUNS_AT_ONCE:], runs[:-RUNS_AT_ONCE]
             self.put(merged(map(self._read, few)))
@@ -162,10 +162,10 @@ class Runs:
 
 
 def merged(runs: Iterable[Iterator[Part]]) -> Iterator[Part]:
-    """Merge runs of sorted slices into one, in which each slice is once; the sums are added in the order of runs.
+    """Merge sorted runs into one that has each slice once, with sums added in the order of the runs.
 
-    What is held are two chunks of each run. A slice is complete if it is not behind the last one that is here of any
-    run that goes on, since all that follows there is behind that.
+    At most two chunks of each run are held. A slice is complete once, in each unfinished run, the last slice read is
+    not before it, since all later slices of that run come after.
     """
     left = [iter(run) for run in runs]
     heads: list[Part | None] = [None] * len(left)
@@ -208,17 +208,17 @@ def _joined(parts: Sequence[Part]) -> Part:
 
 
 def _numbered(parts: Sequence[Part]) -> Sliced:
-    """Return the slices of all parts as numbers, in ascending order, nulls last."""
+    """Return the slices of all parts numbered in ascending order, nulls last."""
     whole = pa.concat_tables([part.keys for part in parts], promote_options="permissive").combine_chunks()
     keys = [_encoded(name, whole[name]) for name in whole.column_names]
     return keys[0] if len(keys) == 1 else crossed(keys, np.ones(whole.num_rows, np.bool_))
 
 
 def _added(codes: Sequence[NDArray[np.int64]], parts: Sequence[Part], n_slices: int) -> dict[str, Sums]:
-    """Return the sums of slices by number, in the order of parts, with the digits that they lack."""
+    """Return the sums of slices by number, added in the order of parts, with their rounding errors."""
     found: dict[str, Sums] = {}
     for name, (first, _) in parts[0].sums.items():
-        added, rest = (np.zeros(n_slices, first.dtype) for _ in range(2))  # numbers of items have no errors
+        added, rest = (np.zeros(n_slices, first.dtype) for _ in range(2))  # counts of items are exact
         for own, part in zip(codes, parts, strict=True):
             if first.dtype.kind == "i":
                 kernels.sums.count_by_code(own, part.sums[name][0], added)
@@ -230,7 +230,7 @@ def _added(codes: Sequence[NDArray[np.int64]], parts: Sequence[Part], n_slices: 
 
 
 class SortedSums:
-    """Sums by slice, which wait in memory if they are few, and on disk if they are many.
+    """Sums by slice, held in memory if there are few slices, otherwise on disk.
 
     Parameters
     ----------
@@ -250,11 +250,11 @@ class SortedSums:
 
     @property
     def held(self) -> int:
-        """Bytes of the sums that wait in memory."""
+        """Number of bytes of the sums held in memory."""
         return sum(part.nbytes for part in self._parts)
 
     def add(self, part: Part) -> None:
-        """Take some slices; the sums of equal ones are added up as they double, and go to disk if many."""
+        """Add slices; equal slices are combined whenever memory has doubled, and many slices go to disk."""
         self._parts.append(part)
         self._waiting += part.nbytes
         if self._waiting <= max(self._room, 2 * self._least):
@@ -287,11 +287,11 @@ class SortedSums:
         return Part(pa.table(dict(cut.values)), _added(codes, parts, cut.n_slices))
 
     def added_up(self) -> Part:
-        """Return all sums as one part, where none are on disk, and empty this object."""
+        """Return all sums as one part, if none are on disk, and empty this object."""
         return self._in_one()
 
     def all(self) -> Iterator[Part]:
-        """Yield all slices in ascending order, some at a time."""
+        """Yield all slices in ascending order, in parts."""
         if self._runs is None:
             return self._in_one().in_chunks(CHUNK)
         if self._parts:
@@ -300,7 +300,7 @@ class SortedSums:
 
 
 class SliceSums(SortedSums):
-    """The sums behind the scores of the slices by some attributes.
+    """The sums from which scores of the slices by one or more attributes are computed.
 
     Parameters
     ----------
@@ -329,12 +329,12 @@ class SliceSums(SortedSums):
         self._needed = aggregation.summed(self._metrics, beta, losses=True)
 
     def add_block(self, block: RowBlock, cells: Contingency | None) -> None:
-        """Add the rows of a block, in the order of blocks; `cells` is None if none of them is scored."""
+        """Add the rows of a block, in block order; `cells` is None if no row is scored."""
         if cells is not None:
             self.add(self.of_rows(block.columns, cells))
 
     def of_rows(self, columns: pa.Table, cells: Contingency) -> Part:
-        """Return the sums of rows by slice, with the columns that the attributes are in."""
+        """Return the sums by slice of rows whose attributes are in `columns`."""
         cut = numbered_slices(tuple(self._names.values()), cells, TableItems(columns), None)
         sums = aggregation.group_sums(cells, cut.codes, cut.n_slices, self._needed, by_row=True)
         keys = {
@@ -344,14 +344,14 @@ class SliceSums(SortedSums):
         return Part(pa.table(keys), sums)
 
     def result(self, total: float) -> Table:
-        """Return the slices with their losses and scores, as `Evaluation.slices` does; `total` is all items' weight."""
+        """Return the table of `Evaluation.slices`; `total` is the weight of all items."""
         by = ",".join(self._names)
         directory = None if self._spill is None else self._spill.directory
         tables = (self._listed(part, total) for part in self.all())
         return in_file_if_many(tables, f"slices by {by!r}", directory, self._limit)
 
     def _listed(self, part: Part, total: float) -> pa.Table:
-        """Return some slices with their losses and scores."""
+        """Return slices as a table with losses and scores."""
         columns: dict[str, Any] = {}
         for name, own in self._names.items():
             values = combined(part.keys[name])
@@ -364,11 +364,11 @@ class SliceSums(SortedSums):
 def side_by_side(
     tables: Mapping[str, Table], names: Sequence[str], limit: int
 ) -> Iterator[tuple[dict[str, pa.Table], dict[str, NDArray[np.int64]]]]:
-    """Yield the slices of several results, some at a time, in ascending order: the rows that each has, their places.
+    """Yield the slices of several results in ascending order, in parts: the rows of each result, and their positions.
 
-    Each slice is in one row of a table at most, and `names` are its columns. Idea: what a result says of a slice is a
-    sum to which the others add nothing, so that results are merged as blocks of rows are, on disk. Its numbers are
-    added as words, which keep infinities and NaN to the bit.
+    A slice is in at most one row of each table; `names` are the columns that identify it. Idea: to combine rows of
+    different results, a result's figures are treated as sums to which the other results add 0, so that they are merged
+    like blocks of rows, on disk. Figures are added as 64-bit words, which preserves infinities and NaN exactly.
     """
     figures = [[name for name in table.column_names if name not in names] for table in tables.values()]
     kinds = {name: table.schema.field(name).type for table in tables.values() for name in table.column_names}
@@ -393,7 +393,7 @@ def directory_of(tables: Iterable[Table]) -> Path:
 
 
 def _of_one_result(batch: pa.Table, names: Sequence[str], own: int, figures: Sequence[Sequence[str]]) -> Part:
-    """Return slices of a result, of which all others have nothing."""
+    """Return slices of one result, with zeros for the figures of all other results."""
     nothing = np.zeros(batch.num_rows, np.int64)
     sums: dict[str, Sums] = {}
     for k, columns in enumerate(figures):
@@ -407,7 +407,7 @@ def _of_one_result(batch: pa.Table, names: Sequence[str], own: int, figures: Seq
 def _rows_of_result(
     part: Part, own: int, there: NDArray[np.int64], figures: Sequence[str], kinds: Mapping[str, pa.DataType]
 ) -> pa.Table:
-    """Return the rows that a result has of some slices."""
+    """Return the rows that a result has for these slices."""
     table = part.keys.take(from_numpy(there))
     for name in figures:
         words = part.sums[f"{own} {name}"][0][there]
@@ -417,7 +417,7 @@ def _rows_of_result(
 
 
 def in_file_if_many(tables: Iterable[pa.Table], what: str, directory: Path | None, limit: int) -> Table:
-    """Return consecutive slices as one table, which is in a file in a directory if they are many."""
+    """Return consecutive slices as one table, stored in a file in `directory` if there are many."""
     waiting, n, rest = list[pa.Table](), 0, iter(tables)
     for table in rest:
         waiting.append(table)
@@ -439,7 +439,7 @@ def in_file_if_many(tables: Iterable[pa.Table], what: str, directory: Path | Non
 
 
 class SubsetSums(SliceSums):
-    """The same for subsets by name.
+    """The sums from which scores of named subsets are computed.
 
     Parameters
     ----------
@@ -469,7 +469,7 @@ class SubsetSums(SliceSums):
                 )
 
     def add_block(self, block: RowBlock, cells: Contingency | None) -> None:
-        """Add the rows of a block, and note which items are seen."""
+        """Add the rows of a block, and mark the items that occur."""
         parts = []
         for k, (name, (mask, which)) in enumerate(self._subsets.items()):
             if mask is None:
@@ -486,7 +486,7 @@ class SubsetSums(SliceSums):
             self.add(part)
 
     def result(self, total: float) -> Table:
-        """Return the subsets in the order given, with their losses and scores."""
+        """Return the subsets in the given order, with losses and scores."""
         for name, seen in self._seen.items():
             if (missing := np.flatnonzero(~seen)).size:
                 which = list(self._subsets[name][1])
@@ -499,7 +499,7 @@ class SubsetSums(SliceSums):
 
 
 def _encoded(name: str, values: pa.ChunkedArray) -> Sliced:
-    """Return the result of `encoded` without a hash table, as most values occur once."""
+    """Return the result of `encoded`, found by sorting rather than hashing, as most values occur once."""
     if not any(is_kind(values.type) for is_kind in SORTED_ALONE):
         return encoded(name, values)
     whole = combined(values)
@@ -515,17 +515,17 @@ def _encoded(name: str, values: pa.ChunkedArray) -> Sliced:
 
 
 def _lower_bounds(texts: pa.Array) -> pa.Array:
-    """Return the smallest size of each slice by size, which sorts as a number."""
+    """Return the smallest size in each slice by size, as a number, which sorts correctly."""
     return pa.array([int(text.partition("-")[0]) for text in texts.to_pylist()], pa.int64())
 
 
-#: Why an attribute of both sides needs a prefix here.
+#: Why an attribute of both sides needs a prefix for the disk engine.
 NOT_COMPARED = "the disk engine does not check whether they are equal"
 
 
 @dataclass(frozen=True)
 class RowQuestions:
-    """Queries answered row by row.
+    """The requests that need each row: slices, and writing items.
 
     Attributes
     ----------
@@ -552,7 +552,7 @@ class RowQuestions:
 
     @classmethod
     def of(cls, pair: Pair, slices: Sequence[SliceKey], keep: str) -> RowQuestions:
-        """Find the requested attributes; unknown ones raise before the work."""
+        """Find the requested attributes, and raise for unknown ones before the work starts."""
         truth, prediction = pair.first
         sides = attribute_sides(truth, prediction)
         extra: tuple[str, ...] = ()
@@ -595,7 +595,7 @@ class RowQuestions:
 
     @property
     def told(self) -> str | None:
-        """The row data needed: see `cell_parts.Question`."""
+        """Which data of rows are needed; see `cell_parts.Question`."""
         return "matrix" if self.slices else "cell" if self.items else None
 
     def answer(
@@ -608,7 +608,7 @@ class RowQuestions:
         spill: Spill,
         limit: int,
     ) -> tuple[dict[str, Table], StoredTable | None]:
-        """Return the slices by name, and the items.
+        """Return the slices by name, and the file of items.
 
         Parameters
         ----------
@@ -639,8 +639,8 @@ class RowQuestions:
         return sliced, stored
 
     def sums(self, metrics: Sequence[Metric], beta: float, spill: Spill, limit: int) -> dict[str, SliceSums]:
-        """Return the accumulators of the slices, by name; they take blocks of rows with their cells."""
-        own = limit // max(1, len(self.slices))  # together, they wait with no more than one alone
+        """Return an accumulator for each slicing, by name, to which blocks of rows and their cells can be added."""
+        own = limit // max(1, len(self.slices))  # together they hold no more than a single one may
         return {slice_name(key): self._sums(key, metrics, beta, spill, own) for key in self.slices}
 
     def _sums(
@@ -652,7 +652,7 @@ class RowQuestions:
         return SliceSums(names, metrics, beta, spill, limit)
 
     def _located(self, element: Element) -> Element:
-        """Return an attribute, or bins of it, under the name of its column."""
+        """Return an attribute, or bins of it, by the name of its column."""
         if isinstance(element, Bins):
             return replace(element, name=self.columns[element.name])
         return self.columns.get(element, element)
@@ -664,7 +664,7 @@ def _add(
     kind: Mapping[str, Any],
     writer: TableWriter | None = None,
 ) -> float:
-    """Add the blocks to the sums, and write the items; return the weight that is scored, if there are sums."""
+    """Add blocks to the sums, and write their items; return the scored weight, or 0 if there are no sums."""
     weights = [0.0]
     for block in blocks:
         if writer is not None:

@@ -1,4 +1,4 @@
-"""Slices: groups of items by attributes, by bins of one, crossed, or by subsets with names."""
+"""Slices: groups of items by attributes, by bins of these, by crossed attributes, or named subsets."""
 
 from __future__ import annotations
 
@@ -57,21 +57,21 @@ if TYPE_CHECKING:
 __all__ = ["Bins", "bins", "element_of"]
 
 
-#: What Arrow raises for values that it cannot compare.
+#: Exceptions that Arrow raises for values that cannot be compared.
 INCOMPARABLE = (*UNABLE, pa.ArrowInvalid)
 
 
 class Shared(NamedTuple):
-    """An attribute that both sides have: its values by row, or why they cannot be merged."""
+    """An attribute that both sides have: its common values by row, or why these cannot be merged."""
 
     values: pa.ChunkedArray | None
     fault: str = ""
 
 
 def shared_attribute(items: Items, name: str) -> Shared:
-    """Return the values of an attribute that both sides have, of the truth where it has the item.
+    """Return the values of an attribute of both sides, from the truth where it has the item.
 
-    They are one attribute if they are equal, or both null, for every item that both sides have.
+    They can be merged if they are equal, or both null, for every item that is on both sides.
     """
     sides = [combined(plain(items.attribute(side, name))) for side in ("truth", "prediction")]
     lacking = [_nulls(items.labels(side)) for side in ("true", "pred")]
@@ -88,7 +88,7 @@ def shared_attribute(items: Items, name: str) -> Shared:
 
 
 def _equal(first: pa.Array, second: pa.Array) -> NDArray[np.bool_]:
-    """Return where values are equal, NaN and nulls to each other."""
+    """Return the mask of equal values, where NaN equals NaN and null equals null."""
     nulls = [_nulls(values) for values in (first, second)]
     same = pc.fill_null(pc.equal(first, second), False)
     if pa.types.is_floating(first.type):
@@ -101,23 +101,23 @@ def _nulls(values: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
     return is_null(combined(values) if isinstance(values, pa.ChunkedArray) else values)
 
 
-#: Slices that are always there: by the size of the cluster an item is in, in powers of two.
+#: Slicings that are always available: by the size of an item's cluster, in powers of two.
 SIZES = ("true_size", "pred_size")
-#: What the name of one begins with where an attribute has the same name.
+#: Prefix of such a size if an attribute has the same name.
 OURS = "always."
-#: An attribute, or bins of one.
+#: An attribute, or bins of an attribute.
 Element = str | Bins
 SliceKey = Element | tuple[Element, ...] | Mapping[str, Any]
-#: What parts of a composite id are attributes of.
+#: Where attributes that are parts of a composite id come from.
 ID = "item"
 
 
 @dataclass(frozen=True)
 class Sliced:
-    """One code per row, and the values that each code stands for."""
+    """Rows divided into slices: one code per row, and the names of the slice for each code."""
 
-    codes: NDArray[np.int64]  #: slice of each row; shape (n_rows,)
-    #: the columns that name the slices, in ascending order, nulls last; shape (n_slices,)
+    codes: NDArray[np.int64]  #: code of the slice of each row; shape (n_rows,)
+    #: columns with the names of slices, in ascending order, nulls last; shape (n_slices,)
     values: dict[str, pa.Array]
 
     @property
@@ -127,26 +127,26 @@ class Sliced:
 
 
 def slice_name(key: SliceKey) -> str:
-    """Return the name by which results list a slicing: ``country``, ``country,year``."""
+    """Return the name of a slicing in results: ``country``, ``country,year``."""
     return ",".join(map(str, [key] if isinstance(key, Element) else key))
 
 
 def elements(key: SliceKey) -> tuple[Element, ...]:
-    """Return the attributes, or bins of them, that make slices together; none for subsets by name."""
+    """Return the attributes or bins of which a key consists; empty for named subsets."""
     return () if isinstance(key, Mapping) else key if isinstance(key, tuple) else (key,)
 
 
 def names_in(keys: Iterable[SliceKey]) -> list[str]:
-    """Return the names of the attributes and sizes that slices are made of, each once."""
+    """Return the names of the attributes and sizes in these keys, each once."""
     every = (each for key in keys for each in elements(key))
     return list(dict.fromkeys(each.name if isinstance(each, Bins) else each for each in every))
 
 
 class Renamed(str):
-    """A size with another name where it was requested."""
+    """The name of a cluster size, with the name under which it was requested."""
 
     def __new__(cls, size: str, asked: str) -> Renamed:
-        """Return the name of a size here, which remembers the requested one."""
+        """Return the name of a cluster size; its attribute `asked` is the requested name."""
         found = super().__new__(cls, size)
         found.asked = asked
         return found
@@ -157,10 +157,10 @@ class Renamed(str):
 def size_named(
     element: Any, sides: Mapping[str, Sequence[str]] = MappingProxyType({}), extra: Sequence[str] = ()
 ) -> str | None:
-    """Return the size that an element of a key names; None if it names none.
+    """Return the cluster size that an element of a key names; None if it does not name one.
 
-    If one of the `sides` or the table of attributes, whose names are `extra`, has an attribute of the same name,
-    ColumnError says how to name each.
+    Raise ColumnError, which says how to name each, if an attribute of one of the `sides` or in the table of attributes
+    (named in `extra`) has the same name.
     """
     own = element.removeprefix(OURS) if isinstance(element, str) else None
     if own not in SIZES:
@@ -171,7 +171,7 @@ def size_named(
 
 
 def require_clear(name: str, what: str, sides: Mapping[str, Sequence[str]]) -> None:
-    """Raise ColumnError if a side has an attribute of a name that something else has, too."""
+    """Raise ColumnError if a side has an attribute with this name, which also means something else."""
     there = [side for side, names in sides.items() if name in names]
     if there:
         where, prefixed = (
@@ -185,7 +185,7 @@ def require_clear(name: str, what: str, sides: Mapping[str, Sequence[str]]) -> N
 
 
 def check_key(key: Any) -> SliceKey:
-    """Return the key if it names slices: an attribute or bins, a tuple of different ones, or subsets by name."""
+    """Return a valid key: an attribute or bins, a tuple of distinct ones, or named subsets; raise SliceError else."""
     if isinstance(key, Mapping) and key:
         return key
     parts = key if isinstance(key, tuple) else (key,)
@@ -212,9 +212,9 @@ def slice_codes(
     attributes: AttributeTable | None,
     among: NDArray[np.bool_] | None = None,
 ) -> Sliced:
-    """Return the slices by one attribute, or by several crossed; those without an item are left out.
+    """Return the slices by one attribute, or by several crossed, that contain any items.
 
-    `among` is a mask of the rows that count as items; by default the scored ones.
+    `among` is a mask of the rows that count as items; by default, scored rows count.
     """
     cut = numbered_slices(key, contingency, items, attributes, among)
     return Sliced(cut.codes, {str(each): named(each, cut.values[str(each)]) for each in elements(key)})
@@ -227,7 +227,7 @@ def numbered_slices(
     attributes: AttributeTable | None,
     among: NDArray[np.bool_] | None = None,
 ) -> Sliced:
-    """Return the slices as `slice_codes` does, but with numbers, which sort, in place of the names of bins."""
+    """Return the slices of `slice_codes`, but with sortable numbers in place of the names of bins."""
     rows = contingency.rows
     assert rows is not None
     extra = () if attributes is None else attributes.names
@@ -243,42 +243,42 @@ def numbered_slices(
 
 
 def sliced_by(element: Element, values: pa.ChunkedArray) -> Sliced:
-    """Return the slices by the values of an attribute, or by bins of them."""
+    """Return the slices by the values of an attribute, or by bins."""
     plain = encoded(element.name if isinstance(element, Bins) else element, values)
     return _binned(element, plain) if isinstance(element, Bins) else plain
 
 
 def named(element: Element, values: pa.Array) -> pa.Array:
-    """Return the names of slices: bins by their ranges, all else by the values themselves, or as text."""
+    """Return the names of slices: ranges for bins, otherwise the values, as text if they are not plain."""
     return element.labels(values) if isinstance(element, Bins) else readable(values)
 
 
 def beside(names: Mapping[str, pa.Array], figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns that name slices, and their figures; a name that a figure has becomes attribute.NAME."""
+    """Return columns of names and figures; a name that is also that of a figure becomes attribute.NAME."""
     return {f"attribute.{name}" if name in figures else name: own for name, own in names.items()} | dict(
         figures
     )
 
 
 def name_columns(columns: Iterable[str]) -> list[str]:
-    """Return the columns that name slices, of all that a table of them has."""
+    """Return those columns of a table of slices that name the slice."""
     return list(takewhile(lambda column: column != "n_items", columns))
 
 
-#: Slices of one kind that JSON has: the costliest.
+#: Maximum number of slices of one slicing in JSON: the costliest.
 IN_JSON = 1 << 12
 
 
 def numbers_of_cut(sliced: Mapping[str, Table], limit: int | None) -> dict[str, dict[str, int]]:
-    """Return how many slices there are where JSON has the costliest alone; nothing if it has all."""
+    """Return the number of slices of each slicing that JSON has only in part; empty if there is none."""
     cut = {by: table.num_rows for by, table in sliced.items() if limit is not None and table.num_rows > limit}
     return {"n_slices": cut} if cut else {}
 
 
 def rows_for_json(table: Any, limit: int | None = None) -> list[dict[str, Any]]:
-    """Return a table of slices row by row; names that JSON does not have (NaN, infinity, dates) are texts.
+    """Return a table of slices row by row, with names that JSON lacks (NaN, infinity, dates) as text.
 
-    Of more than `limit` slices, the costliest.
+    If there are more than `limit` slices, return the costliest.
 
     Examples
     --------
@@ -297,12 +297,12 @@ def rows_for_json(table: Any, limit: int | None = None) -> list[dict[str, Any]]:
 
 
 def names_element(column: str, element: Element) -> bool:
-    """Return whether a column of slices, as named by `beside`, is that of an attribute or of bins."""
+    """Return whether a column of names, made by `beside`, belongs to this attribute or these bins."""
     return column in (str(element), f"attribute.{element}")
 
 
 def _binned(element: Bins, plain: Sliced) -> Sliced:
-    """Return the slices by bins from those by the values, the bin of nulls last; a dictionary may hold others."""
+    """Return the slices by bins, given those by value, with nulls last; unused values are ignored."""
     (values,) = plain.values.values()
     there = np.bincount(plain.codes, minlength=len(values)) > 0
     numbers = element.numbers(values.take(from_numpy(np.flatnonzero(there))))
@@ -311,7 +311,7 @@ def _binned(element: Bins, plain: Sliced) -> Sliced:
 
 
 def crossed(columns: Sequence[Sliced], scored: NDArray[np.bool_]) -> Sliced:
-    """Return the slices that several columns make together; those without a scored row are left out."""
+    """Return the slices formed by crossing several columns, without those that have no scored row."""
     codes = np.zeros(scored.size, np.int64)
     for each in columns:
         codes *= each.n_slices
@@ -350,9 +350,9 @@ def encoded(name: str, values: pa.ChunkedArray) -> Sliced:
 def attribute_values(
     name: str, items: Items, attributes: AttributeTable | None, rows: NDArray[np.int64] | None = None
 ) -> pa.ChunkedArray:
-    """Return an attribute of some rows, or of all, by the name that users give it.
+    """Return an attribute of these rows, or of all rows, by the name that users give it.
 
-    One that both sides have with equal values needs no prefix.
+    An attribute that has equal values on both sides needs no prefix.
     """
     sides, extra = (
         {**items.attribute_sides(), ID: id_parts(items)},
@@ -378,21 +378,21 @@ def attribute_values(
 
 
 def id_parts(items: Items) -> tuple[str, ...]:
-    """Return the parts of a composite id, which can be sliced by; none of a plain one."""
+    """Return the parts of a composite id, which can be used as attributes; empty for a plain id."""
     return items.item_names if len(items.item_names) > 1 else ()
 
 
 def attribute_home(
     name: str, sides: Mapping[str, Sequence[str]], extra: Sequence[str] = (), fault: str = ""
 ) -> tuple[str, str]:
-    """Find an attribute by name; one that both sides have goes by ``truth.name``, for which `fault` is why."""
+    """Return the side and column of an attribute; one of both sides needs a prefix, and `fault` says why."""
     if name in extra or (name.startswith("attributes.") and name.removeprefix("attributes.") in extra):
         return "", name if name in extra else name.removeprefix("attributes.")
     for side in sides:
         if name.startswith(f"{side}.") and name[len(side) + 1 :] in sides[side]:
             return side, name[len(side) + 1 :]
     found = [side for side in sides if name in sides[side]]
-    if "attributes" in found:  # where they were saved: those of a table count first, as before
+    if "attributes" in found:  # saved attributes of a table have precedence, as before saving
         return "attributes", name
     if len(found) > 1:
         where = "both sides have" if set(found) == {"truth", "prediction"} else f"{' and '.join(found)} have"
@@ -412,19 +412,19 @@ def attribute_home(
 
 
 def _quoted(name: str, sides: Mapping[str, Sequence[str]]) -> str:
-    """Return a name for a message, in which the side that it may begin with has the name that a diff gives it."""
+    """Return a name for a message, with any prefix for a side replaced by what a diff calls that side."""
     side, dot, own = name.partition(".")
     return f"'{Word(side)}.{own}'" if dot and side in sides else repr(name)
 
 
 def _meant(name: str, known: Sequence[str]) -> str:
-    """Return a question to end a message with, in which sizes have the name that a diff gives them."""
+    """Return a suggestion to end a message with; sizes are called what a diff calls them."""
     found = similar(name, known)
     return f" Did you mean '{Word(found)}'?" if found in SIZES else did_you_mean(name, known)
 
 
 def _size_codes(size: str, name: str, contingency: Contingency) -> Sliced:
-    """Slice by a cluster size: 1, 2-3, 4-7, and so on; of several clusters, by the items in any of them."""
+    """Return the slices by cluster size: 1, 2-3, 4-7, and so on; with overlap, by the items in any of the clusters."""
     rows = contingency.rows
     assert rows is not None
     sizes = contingency.mates("true" if size == "true_size" else "pred")
@@ -440,7 +440,7 @@ def size_names(sizes: NDArray[np.integer]) -> pa.Array:
 
 
 def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -> NDArray[np.bool_]:
-    """Return the rows of a subset that are scored, from a mask or a list of items."""
+    """Return the mask of scored rows in a subset, which is given as a mask or a list of items."""
     rows = contingency.rows
     assert rows is not None
     scored = rows.cell >= 0
@@ -462,7 +462,7 @@ def subset_mask(which: Any, items: Items, contingency: Contingency, name: str) -
 def _rows_of_mask(
     mask: NDArray[np.bool_], items: Items, scored: NDArray[np.bool_], name: str
 ) -> NDArray[np.bool_]:
-    """Return the scored rows that a mask means, which goes by the truth's rows, or by the scored items in order."""
+    """Return the mask of scored rows, given a mask over the truth's rows or over the scored items in order."""
     n_listed, found = int(np.count_nonzero(scored)), []
     if mask.shape == (items.n_given,):
         found.append(items.by_row(mask) & scored)
@@ -485,7 +485,7 @@ def _rows_of_mask(
 
 
 def as_subset(which: Any, name: str) -> tuple[NDArray[np.bool_] | None, Any]:
-    """Return a mask, or None and a list of items."""
+    """Return a subset as a mask and None, or None and a list of items."""
     if isinstance(which, set | frozenset):
         which = list(which)
     if isinstance(which, str | Mapping) or is_bare(which) or not hasattr(which, "__len__"):
@@ -503,19 +503,19 @@ def as_subset(which: Any, name: str) -> tuple[NDArray[np.bool_] | None, Any]:
 
 
 def nothing_scored(name: str) -> SliceError:
-    """Return the error for a subset that nothing scored is in."""
+    """Return the error for a subset without a scored item."""
     return SliceError(f"{name} has no scored item, so it has no score")
 
 
 def missing_items(name: str, first: list[Any], n_missing: int, of_items: int) -> SliceError:
-    """Return the error for a subset that names items which are not there."""
+    """Return the error for a subset with items that do not exist."""
     return SliceError(
         f"{n_missing} of {of_items} items of {name} are not in the evaluation (first: {first_few(first)})"
     )
 
 
 def _as_mask(which: Any, name: str) -> NDArray[np.bool_] | None:
-    """Return the argument if it is a mask; None for a list of items."""
+    """Return the argument as a mask; None if it is a list of items."""
     if isinstance(which, np.ndarray) and which.dtype == np.bool_:
         return which
     first = which[0] if isinstance(which, list | tuple) else None
@@ -533,7 +533,7 @@ def _as_mask(which: Any, name: str) -> NDArray[np.bool_] | None:
 
 
 def subset_scores(kept: Kept, figures: Figures, which: Any) -> Scores:
-    """Return scores over some items as `Evaluation.subset` does."""
+    """Return the scores of `Evaluation.subset`."""
     mask = subset_mask(which, kept.require_items(), kept.cells, "the subset")
     found = means_of_groups(kept, figures, np.where(mask, 0, -1), 1)
     if not found["weight"][0]:
@@ -544,7 +544,7 @@ def subset_scores(kept: Kept, figures: Figures, which: Any) -> Scores:
 def means_of_groups(
     kept: Kept, figures: Figures, codes: NDArray[np.integer], n: int, errors: ScoreErrors | None = None
 ) -> dict[str, Any]:
-    """Return scores of groups of rows by code, with standard errors if the errors of the scores are given."""
+    """Return scores of groups of rows, given by codes, with standard errors if `errors` is given."""
     table = kept.cells
     columns = aggregation.group_means(
         table, codes, n, figures.metrics, beta=figures.beta, by_row=True, total=table.total_weight
@@ -552,12 +552,12 @@ def means_of_groups(
     return columns if errors is None else errors.beside(columns, codes, n)
 
 
-#: Bytes of a row, and of a slice, while slices are made of rows that were kept, without their values, of which there
-#: are three copies by row, and two by slice.
+#: Bytes per row, and per slice, while slices are made of rows that were kept; without the values, of which there are
+#: three copies per row and two per slice.
 ROW_BYTES, SLICE_BYTES = 60, 200
-#: Rows of which values are looked at for their size.
+#: Number of rows from which the size of values is estimated.
 SAMPLED = 1000
-#: What to do where they have no room.
+#: Advice if memory is insufficient.
 REQUESTED = Message(
     f". Slices requested with {arg('slices', ...)} are added up on disk, without standard errors"
 )
@@ -566,7 +566,7 @@ REQUESTED = Message(
 def codes_within_limit(
     kept: Kept, by: SliceKey, attributes: AttributeTable | None, errors: ScoreErrors | None
 ) -> Sliced:
-    """Return the slices of rows that were kept; raise OptionError if these have no room in the limit of the run."""
+    """Return the slices of rows that were kept; raise OptionError if they would exceed the run's memory limit."""
     items = kept.require_items()
     if errors is not None:
         errors.require_rows()
@@ -589,7 +589,7 @@ def codes_within_limit(
 def known_within_limit(
     known: Table | None, kept: Kept, by: SliceKey, attributes: Any, errors: ScoreErrors | None
 ) -> bool:
-    """Return whether slices that were requested are listed as they are known, and not from rows anew."""
+    """Return whether requested slices are to be listed as stored rather than computed again from rows."""
     if known is None or errors is not None or kept.items is None:
         return known is not None and errors is None
     is_bounded = known.is_large or kept.memory_limit is not None
@@ -605,7 +605,7 @@ def list_slices(
     order_by: str | None,
     limit: int | None,
 ) -> Table:
-    """Return slices as `Evaluation.slices` does, with standard errors if the errors of the scores are given."""
+    """Return the table of `Evaluation.slices`, with standard errors if `errors` is given."""
     order_by = LOSS if order_by is None and limit is not None else order_by
     known = figures.sliced.get(slice_name(by))
     if known is not None and known_within_limit(known, kept, by, attributes, errors):
@@ -628,7 +628,7 @@ def slice_table(
     errors: ScoreErrors | None,
     means: Callable[[NDArray[np.integer], int], dict[str, Any]],
 ) -> pa.Table:
-    """Return slices with the columns that `means` computes from the slice of each row, and the number of slices."""
+    """Return a table of slices with the columns that `means` computes from slice codes and the number of slices."""
     if not isinstance(by, Mapping):
         cut = codes_within_limit(kept, by, kept.attributes_or(attributes), errors)
         return table_of(beside(cut.values, means(cut.codes, cut.n_slices)))
@@ -639,13 +639,13 @@ def slice_table(
     return table_of(names | {name: np.concatenate([row[name] for row in rows]) for name in rows[0]})
 
 
-#: Orders of slices by what they lose beyond their share of the weight: of all their items, and of one.
+#: Orders of slices by their loss beyond their share of the weight: in total, and per item.
 EXCESS = "excess"
 EXCESSES = (EXCESS, "excess_per_item")
 
 
 def excess_of(loss: Any, weight: Any, loss_of_all: float, weight_of_all: float) -> tuple[Any, Any]:
-    """Return what slices lose beyond their share of the weight, and that per item of mean weight.
+    """Return the loss of slices beyond their share of the weight, in total and per item of mean weight.
 
     >>> excess_of(0.375, 25.0, 0.5, 100.0)  # a fourth of the items: 0.375 - 0.5 / 4, and 4 times that
     (0.25, 1.0)
@@ -657,7 +657,7 @@ def excess_of(loss: Any, weight: Any, loss_of_all: float, weight_of_all: float) 
 def ordered(
     table: Table, metrics: Sequence[Metric], order_by: str | None, limit: int | None, every: Any = None
 ) -> Table:
-    """Return slices in order, which may be by excess; `every` has the sums over all items, if slices do not."""
+    """Return slices in order, possibly by excess; `every` has the sums over all items, if slices do not cover them."""
     sums = ("weight", *LOSSES)
     names = table.column_names
     if order_by is None or is_one_of(order_by, names) or not set(sums) <= set(names):
@@ -668,7 +668,7 @@ def ordered(
 
     def with_excess(part: pa.Table) -> pa.Table:
         loss, weight = sum(to_numpy(part[name]) for name in LOSSES), to_numpy(part["weight"])
-        with np.errstate(divide="ignore", invalid="ignore"):  # of slices of weight 0
+        with np.errstate(divide="ignore", invalid="ignore"):  # slices of weight 0
             found = excess_of(loss, weight, totals[1:].sum(), totals[0])
         return table_of({name: part[name] for name in names} | dict(zip(EXCESSES, found, strict=True)))
 
@@ -676,9 +676,9 @@ def ordered(
 
 
 def with_quick_errors(result: Any, ev: Evaluation) -> dict[str, Table]:
-    """Return the requested slices of a result, with standard errors where these were saved or are quickly computed.
+    """Return a result's requested slices, with standard errors if these were saved or are quickly computed.
 
-    `ev` is the evaluation behind the result.
+    `ev` is the evaluation that the result is based on.
     """
     if ev.figures.sliced_with_errors is not None:
         return ev.figures.sliced_with_errors
@@ -689,7 +689,7 @@ def with_quick_errors(result: Any, ev: Evaluation) -> dict[str, Table]:
 
 
 def without_errors(table: Table) -> Table:
-    """Return slices without the columns added by `errors`, so that attributes may use these names."""
+    """Return slices without the columns for standard errors, so that attributes may use their names."""
     names = name_columns(table.column_names)
     figures = table.column_names[len(names) :]
     added = {"n_units", *(f"{score}_se" for score in figures)}
@@ -705,7 +705,7 @@ def without_errors(table: Table) -> Table:
 def macro_of(
     slices: Table, name: str, metrics: Sequence[Metric], beta: float, min_items: int, f_of_means: bool
 ) -> Table:
-    """Return mean and standard deviation of each score over the slices of a minimum number of items."""
+    """Return mean and standard deviation of each score over the slices that have at least `min_items` items."""
     min_items = whole_number(min_items, "min_items", "items", least=1)
     n_items = to_numpy(slices["n_items"])
     large = n_items >= min_items
@@ -731,7 +731,7 @@ def macro_of(
 
 
 def _mean_and_sd(scores: NDArray[np.float64]) -> tuple[float, float, int]:
-    """Return mean, standard deviation and number of the scores that there are; weights of 0 leave a slice none."""
+    """Return mean, standard deviation and number of the scores that are not NaN, as for slices of weight 0."""
     known = scores[~np.isnan(scores)]
     mean = math.fsum(known.tolist()) / known.size if known.size else math.nan
     sd = float(np.std(known, ddof=1)) if known.size > 1 else math.nan
@@ -739,7 +739,7 @@ def _mean_and_sd(scores: NDArray[np.float64]) -> tuple[float, float, int]:
 
 
 def _combined(metric: Metric, means: dict[str, float], beta: float) -> float:
-    """Return a score of the means of those that it is combined from."""
+    """Return a score that combines other scores, computed from their means."""
     missing = [need.name for need in metric.needs if need.name not in means]
     if missing:
         raise MetricError(

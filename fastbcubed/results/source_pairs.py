@@ -1,6 +1,6 @@
-"""Pairs of sources: how many pairs of items within a source, and across two, are rightly and wrongly together.
+"""Pairs of sources: numbers of right, wrong and missing links within each source and between each two.
 
-A pair of items is counted from the items of each source in a cell or cluster, never looked at by itself.
+Pairs of items are counted from the number of items of each source in a cell or cluster; no pair is looked at by itself.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from fastbcubed.results.table import Table
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.types import Counts
 
-#: Pairs of sources that are listed at most.
+#: Maximum number of pairs of sources that are listed.
 MOST = 1_000_000
-#: So many items have fewer pairs than int64 counts.
+#: Fewer items than this have few enough pairs for int64.
 FEW = 1 << 31
-#: The bits of a count that are multiplied at once where there are more.
+#: Number of bits of a count that are multiplied at a time if int64 would overflow.
 LOW = 20
 
 
@@ -73,7 +73,7 @@ def source_pairs(self: Any, by: str | Bins, *, attributes: Any = None, by_slice:
 
 
 def list_source_pairs(kept: Kept, by: Any, attributes: Any, by_slice: bool = False) -> Table:
-    """Return the pairs of sources, as `Evaluation.source_pairs` does."""
+    """Return the table of `Evaluation.source_pairs`."""
     if not isinstance(by, str | Bins) or not by:
         raise SliceError(f"sources must be given by one attribute, or bins of one, not by {quoted(by)}")
     items, contingency = kept.require_items(), kept.cells
@@ -100,7 +100,7 @@ def list_source_pairs(kept: Kept, by: Any, attributes: Any, by_slice: bool = Fal
 
 
 def _grouped(units: Counts, sources: Counts, counts: Counts, n: int) -> tuple[Counts, Counts, Counts]:
-    """Add up counts by unit (a cell or cluster) and source; sorted by both. Shapes: (n_groups,) each."""
+    """Return counts summed by unit (a cell or cluster) and source, sorted by both. Shapes: (n_groups,) each."""
     keys = units * n + sources
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
@@ -109,9 +109,9 @@ def _grouped(units: Counts, sources: Counts, counts: Counts, n: int) -> tuple[Co
 
 
 def _pairs(units: Counts, sources: Counts, counts: Counts, n: int, few: bool) -> NDArray[Any]:
-    """Return how many pairs of items in one unit are of each two sources. Shape: (n, n), above the diagonal and on it.
+    """Return the number of pairs of items within units, by the sources of the two items. Shape (n, n), upper triangle.
 
-    Groups of a unit stand side by side: those at a distance of 0, 1, ... are multiplied at once.
+    Groups of the same unit are adjacent; those at a distance of 0, 1, ... are multiplied together at once.
     """
     half = np.where(counts % 2 == 0, counts // 2, counts)
     rest = np.where(counts % 2 == 0, counts - 1, (counts - 1) // 2)
@@ -127,7 +127,7 @@ def _pairs(units: Counts, sources: Counts, counts: Counts, n: int, few: bool) ->
 def _added(
     total: NDArray[Any], first: Counts, second: Counts, a: Counts, b: Counts, few: bool
 ) -> NDArray[Any]:
-    """Add products a * b at (first, second), without wrapping."""
+    """Return the total with products a * b added at (first, second), without overflow."""
     if few:
         np.add.at(total, (first, second), a * b)
         return total
@@ -140,7 +140,7 @@ def _added(
 
 def _listed(names: pa.Array, together: dict[str, NDArray[Any]], by: str | None = None) -> Table:
     names = readable(names)
-    if by is not None:  # rows of a slice: within it, and touching it
+    if by is not None:  # two rows per slice: pairs within it, and pairs that touch it
         n, both = len(names), together.values()
         tp, true, pred = (
             np.stack([x.diagonal(), x.sum(0) + x.sum(1) - x.diagonal()], axis=1).ravel() for x in both
@@ -160,7 +160,7 @@ def _listed(names: pa.Array, together: dict[str, NDArray[Any]], by: str | None =
 
 
 def _figures(tp: NDArray[Any], true: NDArray[Any], pred: NDArray[Any]) -> dict[str, pa.Array]:
-    """Return the counts of pairs and the scores of these, as columns."""
+    """Return the counts of pairs, and precision, recall and F1 of pairs, as columns."""
     counts = {"pair_tp": tp, "pair_fp": pred - tp, "pair_fn": true - tp}
     shares = {"precision": (tp, pred), "recall": (tp, true), "f1": (2 * tp, true + pred)}
     return {name: _whole(values) for name, values in counts.items()} | {
@@ -169,7 +169,7 @@ def _figures(tp: NDArray[Any], true: NDArray[Any], pred: NDArray[Any]) -> dict[s
 
 
 def _share(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
-    """Return part / whole, 1 where there is nothing, as scores of pairs do."""
+    """Return part / whole, or 1 if there are no pairs, as scores of pairs do."""
     return np.where(whole == 0, 1.0, part / np.where(whole == 0, 1, whole)).astype(np.float64)
 
 

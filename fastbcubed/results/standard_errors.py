@@ -1,4 +1,4 @@
-"""Standard errors of scores: independent units, sums by unit, and influences."""
+"""Standard errors of scores from the influences of independent units, such as connected components."""
 
 from __future__ import annotations
 
@@ -69,21 +69,21 @@ if TYPE_CHECKING:
     from fastbcubed.results.figures import Figures
     from fastbcubed.results.items import Kept
 
-#: Bytes of a cluster while clusters are joined, and of a cell whose clusters differ; where codes have 32 bits.
+#: Bytes per cluster while components are found, and per cell whose clusters differ, for 32-bit codes.
 CLUSTER_BYTES, CELL_BYTES = 5, 48
-#: Bytes of a cell whose clusters differ while scores that are no means are added up by unit, for the first sum and each
-#: further one, and of a unit and a sum; measured, and rounded up. And what they may take beyond the limit.
+#: Bytes per cell whose clusters differ, for the first sum and each further one, and per unit and sum, while scores that
+#: are not means are summed by unit; measured, and rounded up. And bytes allowed beyond the limit.
 FIRST_SUM_BYTES, SUM_BYTES, UNIT_BYTES, BESIDE = 140, 6, 40, 128 << 20
-#: Bytes of a row while rows are crossed by group and unit.
+#: Bytes per row while rows are grouped by slice and unit.
 ROW_BYTES = 250
 
 
 def components_with_cells(
     table: Contingency, pool: Pool, limit: int | None = None
 ) -> tuple[CellUnits, Pieces]:
-    """Return the connected components of truth and prediction, and the cells that were looked through for them.
+    """Return the connected components of truth and prediction, and the cells that were read to find them.
 
-    Raises OptionError if they take more memory than `limit`.
+    Raise OptionError if this needs more memory than `limit`.
     """
     if limit is not None and not table.overlapping:
         n_clusters = table.n_codes["true"] + table.n_codes["pred"]
@@ -94,13 +94,13 @@ def components_with_cells(
 
 
 def components(table: Contingency, limit: int | None = None) -> CellUnits:
-    """Return the connected components of truth and prediction as units; raise OptionError if they take too much."""
+    """Return the connected components of truth and prediction as units; raise OptionError beyond `limit` bytes."""
     with Pool() as pool:
         return components_with_cells(table, pool, limit)[0]
 
 
 def units_of_codes(table: Contingency, codes: Codes) -> CellUnits:
-    """Return the units of cells by codes of these."""
+    """Return units of cells, given a code for the unit of each cell."""
     with Pool() as pool:
         found = number(codes.astype(np.int64, copy=False), pool)
     return CellUnits(table, np.empty(0, np.int64), found.firsts.size, found.codes)
@@ -117,14 +117,14 @@ def true_clusters(table: Contingency) -> CellUnits:
 
 
 def check_unit(unit: Any) -> str:
-    """Return the units of an error, or raise OptionError."""
+    """Return the name of a unit, or raise OptionError if it is not text."""
     if not isinstance(unit, str):
         raise OptionError(f'unit must be "component", "true_cluster" or a column, not {quoted(unit)}')
     return unit
 
 
 def too_small(unit: str, reason: str) -> Message:
-    """Return the warning that standard errors by units that depend on each other are too small."""
+    """Return a warning that standard errors by units that are not independent are too small."""
     return Message(f"standard errors by {unit} are too small: {reason}. Pass {arg('unit', 'component')}")
 
 
@@ -148,9 +148,9 @@ def why_none(metric: Metric, *, overlapping: bool = False) -> str | None:
 
 
 def standard_error(squares: Any, n_units: Any, score: Any = 1.0) -> Any:
-    """Return the standard error of a score from the sum of squared influences of its units.
+    """Return the standard error of a score from the sum of the squared influences of its units.
 
-    NaN for a single unit, and for a score that is not finite; 0 where influences are no more than rounding leaves.
+    It is NaN for a single unit and for a score that is not finite, and 0 if influences are within rounding.
     """
     known = np.logical_and(np.greater(n_units, 1), np.isfinite(score))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -159,7 +159,7 @@ def standard_error(squares: Any, n_units: Any, score: Any = 1.0) -> Any:
 
 
 def powers_of(moved: Any, add: Callable[[Any], Any] = np.sum) -> Floats:
-    """Return the sums of second and fourth powers of what units move a score by; `add` adds up values of units."""
+    """Return the sums of second and fourth powers of the units' influences; `add` sums over units."""
     squares = moved * moved
     return np.array([add(squares), add(squares * squares)])
 
@@ -167,9 +167,10 @@ def powers_of(moved: Any, add: Callable[[Any], Any] = np.sum) -> Floats:
 def error_and_freedom(
     powers: Any, n_units: Any, score: Any = 1.0, *, less: Any = 0.0, fewest: float = 1.0
 ) -> Any:
-    """Return the standard error of a score, and its degrees of freedom, from the powers of its units' influences.
+    """Return the standard error of a score and its degrees of freedom, from powers of its units' influences.
 
-    `less` and `fewest` are those of `degrees_of_freedom`. Where the error is 0, units say otherwise how many they are.
+    `less` and `fewest` are passed to `degrees_of_freedom`. If the error is 0, the effective number of units is used
+    instead of the degrees of freedom.
     """
     return standard_error(powers[0], n_units, score), degrees_of_freedom(
         powers[0], powers[1], n_units, less=less, fewest=fewest
@@ -177,10 +178,10 @@ def error_and_freedom(
 
 
 def moved_by_another(metric: Metric, largest: float | None) -> float:
-    """Return how far the ends of the interval of a score move for units that were not drawn: `moved` of `interval`.
+    """Return the fraction by which ends of a score's interval move, as units may be missing: `moved` of `interval`.
 
-    `largest` is the share of the largest unit in what the score is a share or mean of; None if that is not known. A
-    score without an upper end does not move, as nothing says how much more a unit could have.
+    `largest` is the largest unit's share of what the score is a mean or share of; None if unknown. The interval of a
+    score without an upper end does not move, as nothing says how much a missing unit could contribute.
     """
     if largest is None or not math.isfinite(largest) or math.isinf(metric.high):
         return 0.0
@@ -188,14 +189,14 @@ def moved_by_another(metric: Metric, largest: float | None) -> float:
 
 
 def freedom_of(metric: Metric, moved: float) -> dict[str, float]:
-    """Return how `degrees_of_freedom` finds those of a score: with a divisor where its interval does not move."""
+    """Return the arguments of `degrees_of_freedom` for a score: a divisor is used if its interval does not move."""
     if is_mean(metric):
         return {"less": LESS_VARIANCE_OF_AMOUNTS if math.isinf(metric.high) else 0.0}
     return {"less": 0.0 if moved else LESS_VARIANCE_OF_SUMS, "fewest": FEW_DEGREES}
 
 
 class Found(NamedTuple):
-    """Standard errors by name of the score, and what else their intervals take: see `Errors`."""
+    """Standard errors by score, with degrees of freedom and movement of intervals; see `Errors`."""
 
     of: dict[str, float]
     df: dict[str, float]
@@ -208,7 +209,7 @@ class Found(NamedTuple):
         effective: Callable[[Metric], float],
         largest: Callable[[Metric], float | None],
     ) -> Found:
-        """Take score, powers of influences, number of units, and size of each."""
+        """Compute these from rows of score, powers of influences, number of units, and size of the score's means."""
         found = cls({}, {}, {})
         for metric, powers, n_units, size in rows:
             moved = moved_by_another(metric, largest(metric))
@@ -218,7 +219,7 @@ class Found(NamedTuple):
         return found
 
     def with_others(self, others: Found) -> Found:
-        """Return them with those of other scores."""
+        """Return these together with those of other scores."""
         return Found(*(own | other for own, other in zip(self, others, strict=True)))
 
 
@@ -231,9 +232,9 @@ def errors_of_units(
     pieces: Pieces | None = None,
     limit: int | None = None,
 ) -> Errors:
-    """Return the standard errors of scores over all items by the units of cells.
+    """Return the standard errors of scores over all items, by units of cells.
 
-    Other parameters are those of `powers_of_scores`. Raises OptionError if scores that are no means take more memory
+    Other parameters are those of `powers_of_scores`. Raise OptionError if scores that are not means need more memory
     than `limit`.
     """
     every = list(metrics)
@@ -252,7 +253,7 @@ def errors_of_units(
 
 
 def _require_room(units: CellUnits, others: Iterable[Metric], limit: int | None) -> None:
-    """Raise OptionError if sums by unit of scores that are no means take more memory than a limit."""
+    """Raise OptionError if sums by unit of scores that are not means would exceed the memory limit."""
     if limit is None:
         return
     n_sums = len({name for m in others for name in (m.sums if m.overall_only else (m.name,))})
@@ -264,7 +265,7 @@ def _require_room(units: CellUnits, others: Iterable[Metric], limit: int | None)
 
 
 def errors_of_sums(by_unit: SumsByUnit, metrics: Iterable[Metric], n_units: int) -> Found:
-    """Return the standard errors of scores that are functions of sums by unit; `n_units` have weight."""
+    """Return the standard errors of scores that are functions of sums by unit; `n_units` units have weight."""
 
     def rows() -> Iterator[tuple[Metric, Floats, float, float]]:
         for metric in metrics:
@@ -276,24 +277,25 @@ def errors_of_sums(by_unit: SumsByUnit, metrics: Iterable[Metric], n_units: int)
 
 @dataclass(frozen=True, eq=False)
 class RowUnits:
-    """Scored rows of some groups, by group and unit; a unit is restricted to its group."""
+    """Scored rows of groups such as slices, by group and unit; the part of a unit in each group counts separately."""
 
-    rows: NDArray[np.int64]  #: those in a group, or some that stand for others
-    weight: Floats  #: of each of these
+    rows: NDArray[np.int64]  #: rows in a group, or one row for each set of equal ones
+    weight: Floats  #: weight of each row
     group: NDArray[np.int64]  #: the group of each
-    code: NDArray[np.int64]  #: its unit of that group, numbered through
+    code: NDArray[np.int64]  #: code of its unit within the group, consecutive over all groups
     group_of_code: NDArray[np.int64]
     unit_of_code: NDArray[np.int64]
     n_groups: int
-    weigh: Callable[[], Floats]  #: see `weight_of_unit`
+    weigh: Callable[[], Floats]  #: computes `weight_of_unit`
 
     @classmethod
     def of(
         cls, table: Contingency, groups: Codes, n_groups: int, units: Codes, *, by_cell: bool = False
     ) -> RowUnits:
-        """Cross the groups and the units of the rows; a negative group is none, and a unit is 0 or more.
+        """Group the rows by group and unit; a negative group means none, and units are not negative.
 
-        If `by_cell`, one row stands for all of its cell and group, which are in one unit and have equal scores.
+        If `by_cell`, one row represents all rows of its cell and group, which must be in one unit and have equal
+        scores.
         """
         assert table.rows is not None
         rows = np.flatnonzero((table.rows.cell >= 0) & (groups >= 0))
@@ -308,32 +310,32 @@ class RowUnits:
         return cls(rows, weight, group, code, group[first], own, n_groups, partial(_weigh, table, units))
 
     def add(self, weight: Floats, values: Floats) -> Floats:
-        """Add weight * value of the rows by unit of a group."""
+        """Return the sum of weight * value over the rows of each unit of a group."""
         return np.add(*add_up(self.code, self.group_of_code.size, weight, values))
 
     def by_group(self, values: Floats) -> Floats:
-        """Add values of the units by group."""
+        """Return the sum of values over the units of each group."""
         return np.add(*add_up(self.group_of_code, self.n_groups, values, np.ones(values.size)))
 
     @cached_property
     def share(self) -> Floats:
-        """The share of the weight of its group that each row has; NaN in a group without weight."""
+        """Each row's share of the weight of its group; NaN in a group without weight."""
         whole = self.by_group(self.add(self.weight, np.ones(self.rows.size)))[self.group]
         return np.divide(self.weight, whole, out=np.full(whole.size, np.nan), where=whole > 0)
 
     @cached_property
     def share_of_unit(self) -> Floats:
-        """The share of the weight of its group that each unit has."""
+        """Each unit's share of the weight of its group."""
         return self.add(self.share, np.ones(self.rows.size))
 
     @cached_property
     def n_units(self) -> NDArray[np.int64]:
-        """The number of units of each group that have weight."""
+        """Number of units with weight in each group."""
         return np.bincount(self.group_of_code[self.share_of_unit > 0], minlength=self.n_groups)
 
     @cached_property
     def weight_of_unit(self) -> Floats:
-        """The weight of all rows of each unit, in any group or none, as true negatives are counted."""
+        """Weight of all rows of each unit, in any group or none, as it enters true negatives."""
         return self.weigh()
 
     def units(self, group: int) -> Units:
@@ -344,7 +346,7 @@ class RowUnits:
     def deviations(
         self, table: Contingency, needed: Iterable[Metric]
     ) -> tuple[dict[str, Floats], dict[str, Floats]]:
-        """Return the means of scores by group, and the contribution of each unit to the differences from them."""
+        """Return the mean of each score by group, and the contribution of each unit to the deviations from it."""
         means, deviations = {}, {}
         for each in needed:
             scores = aggregation.item_scores(table, each)[self.rows]
@@ -353,7 +355,7 @@ class RowUnits:
         return means, deviations
 
     def influences(self, table: Contingency, metrics: Iterable[Metric], beta: float) -> dict[str, Influence]:
-        """Return how much the scores of a table move with each unit of each group."""
+        """Return the influence of each unit of each group on each score of a table."""
         metrics = list(metrics)
         of_means = [m for m in metrics if is_mean(m)]
         means, deviations = self.deviations(table, needed_by(of_means, beta))
@@ -376,9 +378,9 @@ class RowUnits:
         return Influence(self.add(self.share, scores - means[self.group]), np.abs(means), slope)
 
     def error(self, moves: Influence) -> Floats:
-        """Return the standard error of a score of each group; NaN for a single unit.
+        """Return the standard error of a score for each group; NaN for a group with a single unit.
 
-        A unit adds its whole weight to the true negatives of the items of every group.
+        A unit contributes its whole weight to the true negatives of items in every group.
         """
         moved, size, slope = moves
         squares = self.by_group(moved**2)
@@ -395,7 +397,7 @@ class RowUnits:
 
 
 def unit_of_cells(table: Contingency, rows: NDArray[Any], units: Codes) -> NDArray[np.int64]:
-    """Return the unit of each cell from those of rows; 0 for a cell of none of them."""
+    """Return the unit of each cell, given the units of rows; 0 for a cell without any of the rows."""
     assert table.rows is not None
     found = np.zeros(table.n_cells, np.int64)
     found[table.rows.cell[rows]] = units
@@ -410,24 +412,24 @@ def _weigh(table: Contingency, units: Codes) -> Floats:
 
 
 class Influence(NamedTuple):
-    """How much a score of each group moves with each unit, and how large the means are that it is made of."""
+    """The influence of each unit on a score, by group, and the size of the means that the score depends on."""
 
     moved: Floats
     size: Floats
-    slope: Floats | float = 0.0  #: how much it moves with the true negatives of all items of a group
+    slope: Floats | float = 0.0  #: derivative by the true negatives of all items of a group
 
     def less(self, other: Influence) -> Influence:
-        """Return how much the difference from another score moves."""
+        """Return the influence on the difference between two scores."""
         size = np.maximum(self.size, other.size)
         return Influence(self.moved - other.moved, size, self.slope - other.slope)
 
 
-#: Slices, and results whose clusters overlap, of no more cells than this are shown and written with standard errors;
-#: those of more cells if errors are known.
+#: Maximum number of cells for which slices, and overlapping clusterings, are shown and saved with standard errors;
+#: beyond it, only if the errors are known.
 ALWAYS = 1_000_000
-#: Fewer equal units than this are few, and no more that carry an error.
+#: Fewer units of equal size than this are few; and number of units at which the error of a score rests on few.
 FEW, FEW_CARRY = 30, 2.0
-#: The degrees of freedom that scores have at least whose intervals do not move and that are no means.
+#: Minimum degrees of freedom for scores that are not means and whose intervals do not move.
 FEW_DEGREES = 1.5
 COMPONENT, TRUE_CLUSTER = "component", "true_cluster"
 #: The columns of `Evaluation.scores`.
@@ -439,23 +441,23 @@ SCORES = pa.schema(
 
 
 class Errors(NamedTuple):
-    """Standard errors by name of the score, and the units that they come from."""
+    """Standard errors by name of the score, and the units that they are based on."""
 
     of: Mapping[str, float]
-    df: Mapping[str, float]  #: degrees of freedom; where the error is 0 the effective number of units
+    df: Mapping[str, float]  #: degrees of freedom; the effective number of units if the error is 0
     moved: Mapping[
         str, float
-    ]  #: the share by which the ends of intervals move, for units that were not drawn
+    ]  #: fraction by which ends of intervals move, as units may be missing
     units: Units
-    apart: Mapping[str, Units] | None = None  #: of scores that are of other cells
+    apart: Mapping[str, Units] | None = None  #: units of scores that are computed from other cells
 
     def interval(self, metric: Metric, value: float, level: float) -> Interval:
-        """Return the interval of a score."""
+        """Return the confidence interval of a score."""
         return interval(value, self.of[metric.name], level=level, **self.scale(metric))
 
     def scale(self, metric: Metric) -> dict[str, Any]:
-        """Return what `interval` takes besides score, error and level."""
-        is_plain = is_mean(metric) and metric.combine is None  # F of means is no mean of values
+        """Return the arguments of `interval` other than score, error and level."""
+        is_plain = is_mean(metric) and metric.combine is None  # F of means is not a mean of values
         effective = self.units.effective if is_plain else math.nan
         own: dict[str, Any] = {"df": self.df[metric.name], "moved": self.moved[metric.name]}
         own |= {"low": metric.low, "high": metric.high, "effective": effective}
@@ -463,16 +465,16 @@ class Errors(NamedTuple):
 
 
 class ScoreErrors:
-    """The standard errors of an evaluation's scores, by component or by other units."""
+    """The standard errors of an evaluation's scores, by component or other units."""
 
     def __init__(self, kept: Kept, figures: Figures) -> None:
         self._kept, self._figures = kept, figures
-        self.shown = True  #: whether results show those that were not asked for
-        self.no_room = ""  #: why they do not, though they would
+        self.shown = True  #: whether results show errors that were not requested
+        self.no_room = ""  #: why errors are not shown, if memory is insufficient
 
     @property
     def metrics(self) -> list[Metric]:
-        """The overall scores whose standard error is known, or can be computed."""
+        """The overall scores whose standard errors are known or can be computed."""
         figures = self._figures
         if figures.errors is not None:
             return [m for m in figures.metrics if m.name in figures.errors.of]
@@ -480,7 +482,7 @@ class ScoreErrors:
         return known_by_unit(self._kept.cells, smooth, figures.beta)
 
     def _why_none(self, metric: Metric) -> str | None:
-        """Return why a score has no standard error, for want of a method or of its cells; None if it has one."""
+        """Return why a score has no standard error: no method, or cells were not kept; None if it has one."""
         if metric.of_mentions and isinstance(self._figures.of_mentions, str):
             return f"{metric.name} {self._figures.of_mentions}"
         return why_none(metric, overlapping=self._kept.cells.overlapping)
@@ -513,11 +515,11 @@ class ScoreErrors:
 
     @cached_property
     def units(self) -> Units:
-        """The components, and how evenly the weight is spread over them."""
+        """The number of components, and how evenly weight is distributed among them."""
         return self._by_component([]).units if self.known is None else self.known.units
 
     def _by_component(self, metrics: list[Metric]) -> Errors:
-        """Return the standard errors of scores; the cells that components come from are not looked through twice."""
+        """Return the standard errors of scores by component; cells are read once for both components and errors."""
         figures, pieces = self._figures, None
         known = figures.metrics, figures.overall
         with Pool() as pool:
@@ -530,29 +532,29 @@ class ScoreErrors:
 
     @cached_property
     def by_component(self) -> Errors:
-        """The standard errors of the overall scores."""
+        """The standard errors of the overall scores, by component."""
         return self._found(self.metrics, COMPONENT)
 
     @property
     def can_be_known(self) -> bool:
-        """Whether they were saved, or there are cells to compute them from."""
+        """Whether standard errors were saved, or cells to compute them from were kept."""
         return self._figures.errors is not None or self._kept.cells.has_cells
 
     @property
     def known(self) -> Errors | None:
-        """Those by component that were saved or computed."""
+        """The standard errors by component, if they were saved or have been computed."""
         return vars(self).get("by_component", self._figures.errors)
 
     @property
     def are_shown(self) -> bool:
-        """Whether errors are computed without being asked for: of cells in memory, where clusters overlap few."""
+        """Whether errors are shown without being requested: if cells are in memory and not too many of them overlap."""
         table = self._kept.cells
         at_hand = self.shown and self._kept.lazy is None and table.has_cells
         return at_hand and not (table.overlapping and table.n_cells > ALWAYS)
 
     @property
     def are_shown_by_slice(self) -> bool:
-        """Whether this holds of errors of slices, too, which take the rows, and time."""
+        """Whether errors are also shown by slice without being requested, which needs the rows, and time."""
         table = self._kept.cells
         if self._kept.items is None or not self.are_shown or table.n_cells > ALWAYS:
             return False
@@ -563,11 +565,11 @@ class ScoreErrors:
         return True
 
     def require_rows(self) -> None:
-        """Raise OptionError if the limit of the run has no room for errors that take the rows."""
+        """Raise OptionError if errors that need the rows would exceed the run's memory limit."""
         self._kept.require_room(ROW_BYTES, "standard errors of slices, and by the values of a column,")
 
     def at_hand(self) -> Errors | None:
-        """Return those by component if known, or computed without being asked for."""
+        """Return the standard errors by component if known, or if they are computed without being requested."""
         if not self.shown or (self.known is None and not self.are_shown):
             return None
         try:
@@ -577,7 +579,7 @@ class ScoreErrors:
             return None
 
     def intervals_at_hand(self, level: float = 0.95) -> dict[str, Interval]:
-        """Return the intervals of the overall scores, where known or computed without being asked for."""
+        """Return the intervals of the overall scores if known, or if they are computed without being requested."""
         found, figures = self.at_hand(), self._figures
         if found is None:
             return {}
@@ -588,7 +590,7 @@ class ScoreErrors:
         }
 
     def carried_by_few(self, scores: Sequence[str]) -> dict[str, int]:
-        """Return the scores whose error few of many units carry, and about how many, where errors are at hand."""
+        """Return the scores whose error rests on a few of many units, with about how many; empty if not at hand."""
         found = self.at_hand()
         if found is None:
             return {}
@@ -601,7 +603,7 @@ class ScoreErrors:
         }
 
     def by(self, metrics: list[Metric], unit: str, *, stacklevel: int) -> Errors:
-        """Return the standard errors of scores by a unit; warn where they are too small."""
+        """Return the standard errors of scores by a unit, and warn if they are too small."""
         found = self._found(metrics, unit)
         if (reason := self._why_too_small(unit)) is not None:
             warnings.warn(too_small(unit, reason), EvaluationWarning, stacklevel=stacklevel + 1)
@@ -616,7 +618,7 @@ class ScoreErrors:
         if unit == COMPONENT and saved is not None and all(m.name in saved.of for m in metrics):
             return saved
         apart = [m for m in metrics if m.of_mentions and figures.of_mentions]
-        if apart:  # of other cells, and so of other units
+        if apart:  # from other cells, and so with other units
             own = figures.elsewhere(apart[0]).standard_errors._found(apart, unit)
             rest = [m for m in metrics if m not in apart]
             here = self._found(rest, unit) if rest else own
@@ -645,7 +647,7 @@ class ScoreErrors:
             return errors_of_units(true_clusters(table), means, figures.beta, known, pool)
 
     def _by_column(self, rows: RowUnits) -> SumsByUnit:
-        """Return the cells by the values of a column; each value holds whole components."""
+        """Return sums of cells by the values of a column, each of which contains whole components."""
         table = self._kept.cells
         units = unit_of_cells(table, rows.rows, rows.code)
         return SumsByUnit(table, units, rows.group_of_code.size, Pool(1))
@@ -655,7 +657,7 @@ class ScoreErrors:
         return slice_codes(column, self._kept.cells, self._kept.require_items(), self._kept.attributes).codes
 
     def _why_too_small(self, unit: str) -> str | None:
-        """Return why units of this kind depend on each other, if they do."""
+        """Return why units of this kind are not independent; None if they are."""
         table = self._kept.cells
         if unit == COMPONENT or (unit == TRUE_CLUSTER and table.outside):
             return None
@@ -670,12 +672,12 @@ class ScoreErrors:
         return f"{torn} of {n} components have items of several values" if torn else None
 
     def _component_of_rows(self) -> NDArray[np.int64]:
-        """Return the component of each row, -1 for one that is not scored."""
+        """Return the component of each row, -1 for rows that are not scored."""
         cell = self._kept.rows.cell
         return np.where(cell < 0, -1, self.components.by_cell()[cell])
 
     def beside(self, columns: Mapping[str, Any], codes: NDArray[np.integer], n_groups: int) -> dict[str, Any]:
-        """Return scores of groups of rows with n_units, and behind each score its standard error."""
+        """Return columns of scores of groups of rows, with n_units, and each score followed by its standard error."""
         self.require_rows()
         table, units = self._kept.cells, np.maximum(self._component_of_rows(), 0)
         metrics = [m for m in self.metrics if m.name in columns]
@@ -693,7 +695,7 @@ class ScoreErrors:
         return result
 
     def interval(self, which: Any, level: float, unit: str) -> Interval:
-        """Return the interval of a score as `Evaluation.interval` does."""
+        """Return the interval of `Evaluation.interval`."""
         figures, level, unit = self._figures, check_level(level), check_unit(unit)
         metric = resolved(self._kept.cells, which, figures.beta, figures.metrics)
         known = unit == COMPONENT and figures.errors is not None and metric.name in figures.errors.of
@@ -713,7 +715,7 @@ class ScoreErrors:
         return found.interval(metric, value, level)
 
     def listed(self, level: float, unit: str) -> Table:
-        """Return the overall scores with errors and intervals as `Evaluation.scores` does."""
+        """Return the table of `Evaluation.scores`."""
         level, unit = check_level(level), check_unit(unit)
         metrics = [m for m in self.metrics if unit == COMPONENT or not m.saved]
         wanted = (metrics and self.can_be_known) or unit != COMPONENT
@@ -739,9 +741,9 @@ def carried_by_few(
     units: Units,
     moved: Mapping[str, float],
 ) -> list[str]:
-    """Return the scores whose error few of many units carry: other samples may have more of these, or none.
+    """Return the scores whose error rests on a few of many units, of which another sample may have more, or none.
 
-    These are scores with no more degrees of freedom than two equal units would give.
+    These have no more degrees of freedom than an error that comes from two equal units.
     """
     if units.n < FEW or are_uneven(units):
         return []
@@ -750,12 +752,12 @@ def carried_by_few(
 
 
 def freedom_of_few(less: float, fewest: float = 1.0) -> float:
-    """Return the degrees of freedom of an error that two of many units carry alike."""
+    """Return the degrees of freedom of an error that comes equally from two of many units."""
     return max(fewest, 2.0 * FEW_CARRY / (1.0 + less / FEW_CARRY))
 
 
 def carriers(df: float, less: float = 0.0, fewest: float = 1.0) -> int:
-    """Return about how many units, alike, leave an error these degrees of freedom: `degrees_of_freedom` turned round.
+    """Return about how many equal units an error with these degrees of freedom comes from.
 
     >>> carriers(4.0), carriers(16.0), carriers(11.7302, less=3.0)  # 2 * 8 / (1 + 3 / 8)
     (2, 8, 8)
@@ -764,7 +766,7 @@ def carriers(df: float, less: float = 0.0, fewest: float = 1.0) -> int:
 
 
 def warn_of_few(scores: Sequence[str], units: Units, unit: str, *, stacklevel: int, of: str = "") -> None:
-    """Warn of scores whose error few units carry; `of` says whose they are."""
+    """Warn of scores whose error rests on few units; `of` is put before the message."""
     if scores:
         message = (
             f"{of}few of {units.n:,} units ({unit}) carry {first_few(scores)} or the error: "
@@ -774,12 +776,12 @@ def warn_of_few(scores: Sequence[str], units: Units, unit: str, *, stacklevel: i
 
 
 def are_uneven(units: Units) -> bool:
-    """Return whether units are too uneven (few effective units), so that their standard errors are too small."""
+    """Return whether units are so uneven (few effective units) that standard errors by them are too small."""
     return units.effective < min(FEW, units.n / 2)
 
 
 def warn_of_units(units: Units, unit: str, *, stacklevel: int, of: str = "") -> None:
-    """Warn of a single unit, and of very uneven units; `of` says whose they are."""
+    """Warn if there is a single unit, or units are very uneven; `of` is put before the message."""
     if units.n == 1:
         message = f"there is no standard error because all items are in one unit ({unit})"
     elif are_uneven(units):

@@ -1,4 +1,4 @@
-"""Tables of results, in memory or read from files when asked for."""
+"""Tables of results, in memory or read from files on demand."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
     from fastbcubed.results.saved_files import StoredTable
 
-#: Rows that a table shows of itself: all if they are no more than FEW, else the first FIRST.
+#: Number of rows that a table displays: all up to FEW, otherwise the first FIRST.
 FEW, FIRST = 20, 10
-#: Ranks of columns that go before the last ones where a line has no room.
+#: Ranks of columns that are left out before the last columns if a line is too narrow.
 RANKS = {"exact": 4, "weight": 3}
-#: Columns that hold sums of weights rather than scores.
+#: Columns of sums of weights, formatted differently from scores.
 AMOUNTS = ("weight", "tp", "fp", "fn", "tn")
 
 
@@ -76,7 +76,7 @@ class Table:
 
     __slots__ = ("_arrow",)
 
-    #: whether it is in a file, from which its rows are read when they are needed
+    #: whether rows are read from a file on demand
     is_large = False
 
     def __init__(self, arrow: pa.Table) -> None:
@@ -119,7 +119,7 @@ class Table:
         """
         frame = self._arrow
         for at, column in enumerate(frame.columns):
-            if _repeats_values(column):  # which no categorical of pandas does
+            if _repeats_values(column):  # which categoricals of pandas do not allow
                 plain = values_of_codes(column).dictionary_encode()
                 frame = frame.set_column(at, frame.field(at).with_type(plain.type), plain)
         frame = frame.to_pandas(**options)
@@ -176,15 +176,15 @@ class Table:
         return Table, (self._arrow,)
 
     def _batches(self, names: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield consecutive rows, of some columns or of all; here all rows at once."""
+        """Yield all rows in consecutive parts, with some columns or all; this class yields a single part."""
         yield self._arrow if names is None else self._arrow.select(names)
 
     def _first(self, metrics: Iterable[Metric], order_by: str | None, limit: int) -> pa.Table:
-        """Return rows among which are the first `limit` in this order."""
+        """Return rows that include the first `limit` in this order."""
         return self._arrow
 
     def _changed(self, change: Callable[[pa.Table], pa.Table]) -> Table:
-        """Return the table with other columns, which `change` makes of any of its rows."""
+        """Return the table with its rows converted by `change`, which may be applied to parts of it."""
         return Table(change(self._arrow))
 
     def __repr__(self) -> str:
@@ -197,7 +197,7 @@ class Table:
 
 
 def refuse_table_verb(name: str, what: str, tables: str) -> None:
-    """Raise AttributeError for a method name of tables: `what` is none, but has `tables`."""
+    """Raise AttributeError for a method that only tables have: `what` is not a table, but has the `tables`."""
     if hasattr(Table, name) or hasattr(pa.Table, name):
         raise AttributeError(f"{what} is not a table and has no {name!r}; its tables do, such as {tables}")
 
@@ -222,14 +222,14 @@ def _arrow_of(thing: Any) -> Any:
 
 
 def _nullable(kind: pa.DataType) -> Any:
-    """Return the type of pandas that holds integers and nulls."""
+    """Return the nullable pandas type for integers."""
     import pandas as pd
 
     return pd.api.types.pandas_dtype(str(kind).replace("i", "I").replace("uI", "UI"))
 
 
 def _grid(table: pa.Table, few: int = FEW) -> Grid:
-    """Return the first rows as texts; of columns for which a line has no room, the last ones go first."""
+    """Return the first rows as text; if a line is too narrow, the last columns are left out first."""
     shown = table if table.num_rows <= few else table.slice(0, FIRST)
     texts = [
         [_text(name, column.type)(value) for value in readable(column).to_pylist()]
@@ -241,7 +241,7 @@ def _grid(table: pa.Table, few: int = FEW) -> Grid:
 
 
 def _names_of_rows(schema: pa.Schema) -> int:
-    """Return how many columns at the front name a row; figures follow from n_items, weight or the first number on."""
+    """Return how many leading columns identify a row; figures begin with n_items, weight or the first number."""
     for at, column in enumerate(schema):
         if column.name in ("n_clusters", "n_items", *AMOUNTS) or pa.types.is_floating(column.type):
             return at
@@ -261,7 +261,7 @@ def _text(name: str, kind: pa.DataType) -> Callable[[Any], str]:
 
 
 def _extent(table: pa.Table, shown: int, left_out: Sequence[str]) -> str:
-    """Return the size of a table, and how much of it is not shown."""
+    """Return text on the size of a table, and on how much of it is not shown."""
     rows = f"{count(table.num_rows)} row{'' if table.num_rows == 1 else 's'}"
     if shown < table.num_rows:
         rows = f"{rows}, the first {count(shown)} shown"
@@ -277,16 +277,16 @@ def _repeats_values(column: pa.ChunkedArray) -> bool:
     return any(len(chunk.dictionary.unique()) < len(chunk.dictionary) for chunk in column.chunks)
 
 
-#: The order of listings by the sum of both losses, largest first.
+#: Name of the order by the sum of both losses, largest first.
 LOSS = "loss"
-#: Rows beyond those wanted that are rather left out than sorted; any, if no more than a few are wanted.
+#: Unwanted rows above which selecting is faster than sorting; any number, if at most a few rows are wanted.
 MANY, FEW_WANTED = 1 << 16, 1000
-#: Rows from which sorting words is faster.
+#: Rows above which sorting by words is faster than by Arrow.
 WORTH_WORDS = 1 << 12
-#: Rows that tie with the last of those wanted, beyond which names decide between them.
+#: Maximum number of rows held that tie with the last wanted one; beyond it, names decide.
 TIES = 1 << 16
-#: A column of numbers, the column that names their rows, and a function that returns the names of some numbers; None
-#: where the names are in the table.
+#: A column of numbers, the column of names for these, and a function from numbers to names; None if the table has the
+#: names.
 NamedBy = tuple[str, str, Callable[[NDArray[np.int64]], pa.Array] | None]
 
 
@@ -298,7 +298,7 @@ def listed(
     *,
     named_by: NamedBy | None = None,
 ) -> Table:
-    """Return the rows of a table in order, the first `limit` of them."""
+    """Return the rows of a table in order, or the first `limit` of them."""
     return Table(_in_order(table, metrics, order_by, limit, named_by))
 
 
@@ -328,7 +328,7 @@ def _in_order(
 
 
 def order_of(figures: Sequence[NDArray[Any]], names: Sequence[Any] = (), n: int | None = None) -> pa.Array:
-    """Return the first n rows, or all, in ascending order of figures, then of ids; ties by row number."""
+    """Return the rows in ascending order of figures, then of ids, ties in row order; `n` limits their number."""
     keys: dict[str, Any] = {f"figure {k}": from_numpy(values) for k, values in enumerate(figures)}
     for k, ids in enumerate(names):
         column = ids if isinstance(ids, pa.ChunkedArray) else pa.chunked_array([ids])
@@ -344,12 +344,12 @@ def order_of(figures: Sequence[NDArray[Any]], names: Sequence[Any] = (), n: int 
 
 
 def require_limit(limit: Any) -> int | None:
-    """Return how many rows to list, None for all; raise OptionError if it is no number."""
+    """Return the number of rows to list, None for all; raise OptionError if it is not a number."""
     return None if limit is None else limit_of(limit)
 
 
 def require_known(order_by: str, known: Collection[str]) -> None:
-    """Raise if there is no such column to order by; where there are losses, there is their sum."""
+    """Raise MetricError for an unknown column to order by; with losses, their sum is also known."""
     known = [*known, LOSS] if set(LOSSES) <= set(known) else list(known)
     if not is_one_of(order_by, known):
         raise MetricError(
@@ -359,9 +359,9 @@ def require_known(order_by: str, known: Collection[str]) -> None:
 
 
 class Top:
-    """The rows of a table that `listed` may list first, where the table comes in parts.
+    """Collects the rows of a table that `listed` may list first, if the table comes in parts.
 
-    Rows that tie with the last of the first `limit` are held until they are more than `ties`: then their names decide.
+    Rows that tie with the last wanted one are held; if they become more than `ties`, their names decide.
     """
 
     def __init__(
@@ -369,11 +369,11 @@ class Top:
     ) -> None:
         self._metrics, self._order_by, self.limit = list(metrics), order_by, limit_of(limit)
         self._named_by, self._ties = named_by, ties
-        self._worst = np.inf  # the rank of the last row held, once these are enough
+        self._worst = np.inf  # rank of the last row held, once there are enough rows
         self.found: pa.Table | None = None
 
     def add(self, part: pa.Table) -> None:
-        """Take the next rows."""
+        """Add the next rows."""
         if np.isfinite(self._worst):
             part = part.filter(pa.array(self._rank(part) <= self._worst))
         found = part if self.found is None else pa.concat_tables([self.found, part])
@@ -386,12 +386,12 @@ class Top:
             self._worst = float(self._rank(self.found).max())
 
     def in_order(self) -> pa.Table:
-        """Return the first `limit` rows in their order."""
+        """Return the first `limit` rows, in order."""
         assert self.found is not None
         return self._in_order(self.found)
 
     def _without_last_ties(self, found: pa.Table) -> pa.Table:
-        """Return the first `limit` rows; those that tie come in the order of rows."""
+        """Return the first `limit` rows, with ties decided by row order."""
         rows = order_of([self._rank(found), -to_numpy(found["weight"])], n=self.limit)
         return found.take(from_numpy(np.sort(to_numpy(rows))))
 
@@ -411,7 +411,7 @@ def best(
     named_by: NamedBy | None = None,
     ties: int = TIES,
 ) -> pa.Table:
-    """Return the rows that `listed` may list first, of a table that is scanned in batches; few more than `limit`."""
+    """Return rows that include the first `limit` in this order, of a table that is read in batches."""
     top = Top(metrics, order_by, limit, named_by, ties)
     for batch in batches:
         top.add(batch)
@@ -420,12 +420,12 @@ def best(
 
 
 def is_higher_better(name: str, metrics: Iterable[Metric]) -> bool:
-    """Return whether large values of a column are the best; not so of losses, sizes and others that are no scores."""
+    """Return whether larger values of a column are better; false for losses, sizes and columns that are not scores."""
     return any(metric.best == "higher" for metric in metrics if name in (metric.name, metric.item_name))
 
 
 def rank_of(table: pa.Table, name: str, metrics: Iterable[Metric]) -> NDArray[np.float64]:
-    """Return numbers that ascend from worst to best, NaN last."""
+    """Return numbers that ascend from worst to best, with NaN last."""
     column = pc.add(*(table[loss] for loss in LOSSES)) if name == LOSS else table[name]
     try:
         rank = to_numpy(_as_numbers(column))
@@ -436,16 +436,17 @@ def rank_of(table: pa.Table, name: str, metrics: Iterable[Metric]) -> NDArray[np
 
 
 def not_ordered(name: str) -> OptionError:
-    """Return the error that values of a column have no order from worst to best."""
+    """Return the error for a column whose values have no order from worst to best."""
     return OptionError(f"cannot order by {name!r}, which is neither a number nor a time")
 
 
 def _as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return numbers, or dates, times and durations in their unit, as float64; null as NaN."""
+    """Return numbers, dates, times or durations as float64, with null as NaN."""
     column = storage_of(column)
     if pa.types.is_dictionary(column.type):
         return _as_numbers(values_of_codes(column))
-    if pa.types.is_large_string(column.type) or pa.types.is_string(column.type):  # digits could be cast
+    # casting text would accept digits
+    if pa.types.is_large_string(column.type) or pa.types.is_string(column.type):
         raise pa.ArrowInvalid(str(column.type))
     if pa.types.is_temporal(column.type):
         column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
@@ -454,7 +455,7 @@ def _as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def first_rows(rank: NDArray[np.float64], second: NDArray[np.float64], n: int) -> NDArray[np.int64]:
-    """Return rows that are sure to hold the first n, by rank and then `second`: few where n is small."""
+    """Return rows that include the first `n` by rank, then `second`, and not many more."""
     if n in (0, rank.size):
         return np.arange(rank.size if n else 0)
     last = np.partition(rank, n - 1)[n - 1]
@@ -475,7 +476,7 @@ def _with_names(table: pa.Table, named_by: NamedBy | None) -> pa.Table:
 
 
 def sortable(column: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
-    """Return plain columns that sort as this one: parts of a struct, values of a dictionary."""
+    """Return plain columns that sort like this one: the parts of a struct, the values of a dictionary."""
     if pa.types.is_struct(column.type):
         parts = [sortable(part) for part in column.flatten()]
         return {f"{k} {name}": part for k, each in enumerate(parts) for name, part in each.items()}
@@ -484,25 +485,25 @@ def sortable(column: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
     return {"id": storage_of(column)}
 
 
-#: Figures of a cluster in its table, besides its label and scores.
+#: Figures in a table of clusters, besides labels and scores.
 FIGURES = ("n_items", "weight", "n_parts", "exact", "outcome", *LOSSES)
-#: Columns of listings that are no scores, so that no score of the user's own is called so.
+#: Columns of listings that are not scores; user-defined scores must not have these names.
 COLUMNS = frozenset(FIGURES + AMOUNTS) | {
     LOSS, "item", "cluster", "slice", "run", "row", "code", "n_units",
     *(f"{side}_{each}" for side in SIDES for each in ("cluster", "mates")),
 }  # fmt: skip
-#: How the names of columns of standard errors and of differences end, which follow that of a score.
+#: Suffixes of columns for standard errors and differences, which follow the name of a score.
 COLUMN_ENDINGS = ("_se", "_delta")
-#: Items of a cluster that the other side lacks.
+#: Column with the number of a cluster's items that the other side lacks.
 ONLY_HERE = "n_items_only_here"
-#: Columns that totals are made of.
+#: Columns from which totals are computed.
 SUMMED = ("n_items", "weight", *LOSSES)
-#: Clusters of a table that are added up at once.
+#: Number of clusters of a table summed at a time.
 AT_ONCE = 1 << 18
 
 
 class Totals:
-    """Totals of all clusters of a side, by size and by loss."""
+    """Totals of all clusters of a side, by size and by loss, collected from a table in parts."""
 
     def __init__(self, side: str, *, outer: bool) -> None:
         self.classes = SizeClasses.none()
@@ -510,7 +511,7 @@ class Totals:
         self._losses, self._counts = [np.zeros(0)], [np.zeros(0, np.int64)]
 
     def add(self, table: pa.Table) -> None:
-        """Take consecutive clusters."""
+        """Add consecutive clusters."""
         n, weight, *lost = (to_numpy(table[name]) for name in SUMMED)
         self.classes += SizeClasses.of(n, weight, dict(zip(LOSSES, lost, strict=True)), outer=self._outer)
         found = LossCurve.of(0, to_numpy(table[self._own]))
@@ -519,32 +520,32 @@ class Totals:
 
     @property
     def held(self) -> int:
-        """How many losses are held."""
+        """Number of distinct losses held."""
         return sum(each.size for each in self._losses)
 
     @property
     def curve(self) -> LossCurve:
-        """The curve of the loss that the clusters are blamed for."""
+        """The Lorenz curve of the side's loss."""
         losses, counts = np.concatenate(self._losses), np.concatenate(self._counts)
         n_clusters = int(self.classes.n_clusters.sum())
         return LossCurve.of(n_clusters, losses, None if (counts == 1).all() else counts)
 
 
 class MayGather:
-    """The true clusters whose gathering may be among the first `limit` repairs.
+    """Selects the true clusters whose gathering may be among the first `limit` repairs.
 
-    Gathering one gains what its items lose of recall, and at most as much of precision as they lose, and once more for
-    what they were clustered with. `lost` is 1 minus precision and recall. Weights have to count in the confusion
-    matrices.
+    Gathering a cluster gains its loss of recall and at most twice its loss of precision: once for its own items, and
+    once for those they were clustered with. `lost` is 1 minus precision and 1 minus recall. Weights must count in the
+    confusion matrices.
     """
 
     def __init__(self, lost: tuple[float, float], limit: int) -> None:
         self._lost, self.limit = lost, limit
         self.codes, self._most, self._least = np.empty(0, np.int64), np.empty(0), np.empty(0)
-        self._floor = -np.inf  # lower bound of the gain of the first `limit`
+        self._floor = -np.inf  # lower bound of the gain of each of the first `limit`
 
     def add(self, first: int, table: pa.Table) -> None:
-        """Take consecutive clusters from a code on; null labels are of clusters that a policy has made."""
+        """Add consecutive clusters, with codes counted from `first`; a policy created those with null labels."""
         precision, recall = (to_numpy(table[name]) for name in LOSSES)
         there = np.flatnonzero(precision + recall)
         if "cluster" in table.column_names and table["cluster"].null_count:
@@ -564,14 +565,14 @@ class MayGather:
             self.codes, self._most, self._least = self.codes[kept], self._most[kept], self._least[kept]
 
 
-#: The rounding allowance of a bound.
+#: Tolerance of a bound, for rounding.
 ROUNDING = 1e-9
 
 
 class Passing:
-    """Totals of the clusters of both sides, and the first of them, collected while their tables are written.
+    """Totals of both sides' clusters, and the costliest clusters, collected while tables are written.
 
-    At most `room` bytes of losses are held; `too_many` says that they were more.
+    At most `room` bytes of losses are held; `too_many` is set if there were more.
     """
 
     def __init__(self, lost: tuple[float, float], limit: int, *, outer: bool, room: int | None) -> None:
@@ -583,7 +584,7 @@ class Passing:
         self.too_many = False
 
     def watched(self, side: str, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Yield the tables of the clusters of a side, which are looked at on the way."""
+        """Yield the tables of a side's clusters unchanged, collecting totals from them."""
         first = 0
         for table in tables:
             for start, stop in blocks(table.num_rows, AT_ONCE):
@@ -602,34 +603,34 @@ class Passing:
         self.too_many |= self._room is not None and held * LOSS_BYTES > self._room
 
 
-#: Bytes of a loss that is held.
+#: Bytes per loss that is held.
 LOSS_BYTES = 48
-#: True clusters of which gathering may be among the first repairs: of more, all cells are read.
+#: Maximum number of true clusters whose gathering may be among the first repairs; for more, all cells are read.
 MOST_GATHERS = 1 << 20
 
 
 def _some(first: int, table: pa.Table, there: NDArray[np.bool_], names: Sequence[str]) -> pa.Table:
-    """Return columns of chosen clusters of a table whose first cluster has a code, and their codes."""
+    """Return columns of selected clusters with their codes; the table's first cluster has code `first`."""
     rows = np.flatnonzero(there)
     return table.select(names).take(from_numpy(rows)).add_column(0, "code", from_numpy(rows + first))
 
 
 @dataclass(eq=False)
 class LazyTables:
-    """The tables of a large saved result; row numbers of clusters are codes."""
+    """The tables of a large saved result, read on demand; row numbers of clusters are codes."""
 
     clusters: Mapping[str, StoredTable]
-    outer: bool  #: whether weights count in means alone
-    recall_alone: float | None = None  #: the recall if all items were alone, where it was saved
+    outer: bool  #: whether weights count only in means
+    recall_alone: float | None = None  #: the recall if the prediction had only singletons, if saved
     #: reads and checks all files, and returns the evaluation
     whole: Callable[[], Any] = field(default=lambda: None, repr=False)
-    #: returns the content of the page that was saved with the result; None if there is none
+    #: returns the page that was saved with the result, as plain data; None if there is none
     page: Callable[[], Mapping[str, Any] | None] = field(default=lambda: None, repr=False)
     passed: Passing | None = None  #: what was collected while the tables were written
     _totals: dict[str, Totals] = field(default_factory=dict)
 
     def totals(self, side: str) -> Totals:
-        """Return totals of all clusters of a side, from one pass over their table."""
+        """Return totals of all clusters of a side, computed in one pass over their table."""
         if self.passed is not None:
             return self.passed.totals[side]
         if side not in self._totals:
@@ -640,11 +641,11 @@ class LazyTables:
         return self._totals[side]
 
     def labels(self, side: str, codes: NDArray[np.int64]) -> pa.Array:
-        """Return the labels of clusters, null for one that a policy has made."""
+        """Return the labels of clusters by code; null for clusters created by a policy."""
         return self.clusters[side].take(["cluster"], codes)["cluster"].combine_chunks()
 
     def sizes_of(self, side: str, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many scored items some clusters have."""
+        """Return the number of scored items in these clusters."""
         return to_numpy(self.clusters[side].take(["n_items"], codes)["n_items"])
 
     def best(
@@ -657,7 +658,7 @@ class LazyTables:
         named_by: NamedBy,
         outcome: str | None = None,
     ) -> pa.Table:
-        """Return the clusters that may be among the first `limit`; see `ClusterRanges.best`."""
+        """Return clusters that include the first `limit` in this order; see `ClusterRanges.best`."""
         names = [*FIGURES, *(m.name for m in metrics if not m.overall_only)]
         require_known(order_by, names)
         found = None
@@ -671,7 +672,7 @@ class LazyTables:
         return self.clusters[side].take(names, to_numpy(codes)).add_column(0, "code", codes)
 
     def costliest(self, side: str, limit: int, named_by: NamedBy) -> pa.Table:
-        """Return figures of the first clusters of a side that have a loss, the costliest first."""
+        """Return figures of the first `limit` clusters of a side with a loss, the costliest first."""
         loss = LOSS_OF_SIDE[side]
         if (found := self._known_costliest(side, limit)) is not None:
             return found
@@ -679,7 +680,7 @@ class LazyTables:
         return listed(found, (), loss, limit, named_by=named_by).to_arrow().select(found.column_names)
 
     def _known_costliest(self, side: str, limit: int) -> pa.Table | None:
-        """Return the first clusters of a side that have a loss, in their order; None if that takes a scan."""
+        """Return the first clusters with a loss, in order; None if the table would have to be read."""
         if self.passed is None or limit > self.passed.costliest[side].limit:
             return None
         return self.passed.costliest[side].in_order().slice(0, limit)
@@ -687,7 +688,7 @@ class LazyTables:
     def _some(
         self, side: str, ordered: Sequence[str], wanted: str, outcome: str | None = None
     ) -> Iterator[pa.Table]:
-        """Yield the clusters whose column `wanted` is above 0, and that have an outcome, with what orders them."""
+        """Yield codes and order columns of the clusters with a positive value in `wanted` and this outcome."""
         names = list(dict.fromkeys([*ordered, "weight", "n_items"]))
         for first, table in self.clusters[side].scan([*names, *([] if outcome is None else ["outcome"])]):
             there = to_numpy(table[wanted]) > 0
@@ -696,9 +697,9 @@ class LazyTables:
             yield _some(first, table, there, names)
 
     def may_gather(self, lost: tuple[float, float], limit: int, *, named: bool) -> NDArray[np.int64]:
-        """Return the true clusters whose gathering may be among the first `limit` repairs.
+        """Return the codes of true clusters whose gathering may be among the first `limit` repairs.
 
-        With `named`, some clusters were made by a policy, and have no label.
+        `named` says that clusters without a label, created by a policy, must be left out.
         """
         if self.passed is not None and limit <= self.passed.gathers.limit:
             return self.passed.gathers.codes
@@ -710,7 +711,7 @@ class LazyTables:
 
 
 class LazyCells(Contingency):
-    """Cells in a file, of which parts are read; any other access reads and checks the whole result."""
+    """Cells in a file that are read in part; any other access loads and checks the whole result."""
 
     def __init__(
         self,
@@ -719,7 +720,7 @@ class LazyCells(Contingency):
         rows: ScoredRows | None,
         known: Mapping[str, Any],
     ) -> None:
-        """Take over a file of cells; `known` are attributes that take no reading."""
+        """Refer to a file of cells; `known` has the attributes that are known without reading it."""
         self._file, self._whole, self.rows = file, whole, rows
         self.n_cells = file.num_rows
         self.__dict__.update(known)
@@ -735,12 +736,12 @@ class LazyCells(Contingency):
         return _same, (self._whole().contingency,)
 
     def codes_in_blocks(self) -> Iterator[tuple[int, NDArray[np.integer], NDArray[np.integer]]]:
-        """Yield the first of consecutive cells, and the codes of their true and predicted clusters."""
+        """Yield the number of the first cell, and true and predicted codes, for stretches of consecutive cells."""
         for first, table in self._file.scan(SIDES):
             yield first, to_numpy(table["true"]), to_numpy(table["pred"])
 
     def records(self, cells: NDArray[np.int64]) -> tuple[np.ndarray, NDArray[np.integer]]:
-        """Return some cells, and the codes of their predicted clusters."""
+        """Return the records of these cells, and the codes of their predicted clusters."""
         names = CELL.names or ()
         table = self._file.take([*names, "pred"], cells)
         found = np.empty(cells.size, CELL)
@@ -750,5 +751,5 @@ class LazyCells(Contingency):
 
 
 def _same(found: Contingency) -> Contingency:
-    """Return the argument: lazy cells are pickled as all cells."""
+    """Return the argument; lazy cells are pickled as ordinary cells."""
     return found

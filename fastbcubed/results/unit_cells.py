@@ -1,4 +1,4 @@
-"""Independent units of cells, and the cells of one or several tables in the order of their units."""
+"""Statistically independent units (components, true clusters) of cells, and cells sorted by unit."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Codes
 
-#: Cells that are looked through at once, unless a part has more.
+#: Number of cells processed at a time, unless a part has more.
 CELLS_OF_PIECE = 1 << 18
-#: Bytes of the sums of a range of units, and ranges at most.
+#: Bytes of the sums of a range of units, and maximum number of ranges.
 ROOM, MOST_RANGES = 1 << 19, 1 << 12
 
 
 class Units(NamedTuple):
-    """How many independent units the scored items come in.
+    """The number of independent units that contain the scored items, and how uneven they are.
 
     Attributes
     ----------
@@ -46,42 +46,42 @@ class Units(NamedTuple):
 
 
 def units_of_shares(n: int, squares: float, largest: float) -> Units:
-    """Return units from the sum of squares of their shares and the largest one: at most 1, despite rounding."""
+    """Return units from the sum of their squared shares and the largest share, both limited to 1 despite rounding."""
     return Units(int(n), 1.0 / float(np.minimum(squares, 1.0)), float(np.minimum(largest, 1.0)))
 
 
 class Alone(NamedTuple):
-    """True clusters that all runs find exactly: those that have weight."""
+    """True clusters with weight that all runs find exactly: their number, and sums of powers of their weights."""
 
     n: int = 0
-    squares: float = 0.0  #: of their weights, added up
-    fourths: float = 0.0  #: fourth powers of these
+    squares: float = 0.0  #: sum of squared weights
+    fourths: float = 0.0  #: sum of fourth powers of weights
     largest: float = 0.0  #: the largest weight
 
 
 class Piece(NamedTuple):
-    """The cells of a part of a table that are not left out."""
+    """The cells in one part of a table, divided into those that matter and those of exactly found clusters."""
 
-    cells: np.ndarray  #: all of them
-    places: Codes  #: of those whose two clusters differ, and of those whose true cluster was asked for
-    codes: Codes  #: their true clusters, or their units
-    left: Codes  #: pairs of true clusters that a predicted one has items of
+    cells: np.ndarray  #: all cells of the part
+    places: Codes  #: positions of the cells whose two clusters differ, or whose true cluster is wanted
+    codes: Codes  #: true clusters of these cells, or their units
+    left: Codes  #: first and second true clusters of pairs that share a predicted cluster
     right: Codes
-    alone: Alone  #: the cells left out
+    alone: Alone  #: totals of the exactly found clusters, whose cells are left out
 
 
 class Pieces(NamedTuple):
-    """The cells of a table, piece by piece."""
+    """The cells of a table in pieces."""
 
     every: list[Piece]
-    linked: NDArray[np.bool_]  #: the true clusters of those that are not left out; shape (n_true,)
+    linked: NDArray[np.bool_]  #: mask of true clusters whose cells are not left out; shape (n_true,)
 
 
 def pieces_of_runs(tables: Sequence[Contingency], every: bool, pool: Pool) -> list[Pieces]:
-    """Return the pieces of each run: of cells of true clusters that any run does not find exactly, or of `every` one.
+    """Return the pieces of each run: cells of true clusters that some run does not find exactly, or all if `every`.
 
-    Without `every`, true clusters have the same codes in all runs. Pieces of the first run, whose cells give the
-    weights, also have the cells of true clusters that another run does not find exactly.
+    Unless `every`, true clusters must have the same codes in all runs. The pieces of the first run, whose cells give
+    the weights, include the true clusters that only other runs do not find exactly.
     """
     pool.map(lambda table: table.pred, tables, stage="units")
     others = _pieces(tables[1:], every, None, pool)
@@ -92,7 +92,7 @@ def pieces_of_runs(tables: Sequence[Contingency], every: bool, pool: Pool) -> li
 def _pieces(
     tables: Sequence[Contingency], every: bool, wanted: NDArray[np.bool_] | None, pool: Pool
 ) -> list[Pieces]:
-    """Return the pieces of each run; `wanted` are true clusters besides those that a run does not find exactly."""
+    """Return the pieces of each run; `wanted` marks true clusters to include although a run finds them exactly."""
     none = np.ones(0, np.bool_) if wanted is None else wanted
     asked = [np.ones(table.n_codes["true"], np.bool_) if every else none for table in tables]
     linked = [np.zeros(table.n_codes["true"], np.bool_) for table in tables]
@@ -114,7 +114,7 @@ def _piece(
     start: int,
     stop: int,
 ) -> Piece:
-    """Look through a stretch of cells; several threads may mark the same true cluster as `linked`."""
+    """Return the piece of a stretch of cells, and mark its true clusters in `linked`, which threads share."""
     cells, pred = table.cells[start:stop], table.pred[start:stop]
     first, last = (int(pred.min()), int(pred.max())) if pred.size else (0, 0)
     n_room = max(cells.size, 1 + last - first)
@@ -131,7 +131,7 @@ def _piece(
 
 
 def _stretches(table: Contingency) -> list[tuple[int, int]]:
-    """Cut the cells of a run so that no predicted cluster is in two stretches."""
+    """Return ranges of a run's cells such that no predicted cluster is in two of them."""
     n = -(-table.n_cells // CELLS_OF_PIECE)
     ends = np.searchsorted(table.parts, np.arange(n + 1) * table.n_cells // n)
     return list(pairwise(np.unique(table.parts[ends]).tolist()))
@@ -139,23 +139,23 @@ def _stretches(table: Contingency) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class CellsByUnit:
-    """The cells of pieces by run, and by range of units in each; their `true` is their unit."""
+    """Cells by run and, within runs, by range of units; their field `true` is the unit."""
 
     cells: np.ndarray
-    bounds: NDArray[np.int64]  #: where the cells of each range begin; shape (n_runs, n_ranges + 1)
+    bounds: NDArray[np.int64]  #: start of the cells of each range; shape (n_runs, n_ranges + 1)
     shift: int  #: a range has 2**shift units
     n_units: int
-    alone: Alone  #: true clusters that are units of their own, whose cells are left out
+    alone: Alone  #: totals of true clusters that are units of their own, whose cells are left out
 
     @classmethod
     def of(
         cls, runs: Sequence[Pieces], units: Sequence[Codes], n_units: int, width: int, pool: Pool
     ) -> CellsByUnit:
-        """Bring the cells of pieces together; a unit has `width` sums, those of all runs. Pieces are written over."""
+        """Sort the cells of pieces, overwriting these; each unit needs `width` sums over all runs."""
         per_range = max(kernels.partition.RUN, ROOM // (8 * width), n_units // MOST_RANGES)
         shift = int(per_range - 1).bit_length()
         pieces = [(piece, codes) for run, codes in zip(runs, units, strict=True) for piece in run.every]
-        # a saved run has wider codes than one that was just read, and a kernel copies records of one kind
+        # a saved run has wider codes than a new one, but kernels need records of one type
         wide = max((piece.cells.dtype for piece, _ in pieces), key=lambda each: each.itemsize)
         pieces = [(piece._replace(cells=piece.cells.astype(wide, copy=False)), own) for piece, own in pieces]
         counts = np.zeros((len(pieces), 1 + ((n_units - 1) >> shift)), np.int64)
@@ -183,10 +183,10 @@ class CellUnits:
     """The unit of each cell of a table."""
 
     table: Contingency
-    #: the unit of each true cluster, -1 for one that is found exactly, and is a unit of its own
+    #: unit of each true cluster; -1 for exactly found clusters, which are units of their own
     of_true: Codes
-    n_joined: int  #: units that are named
-    of_cell: Codes | None = None  #: the unit of each cell, where it does not follow from the true cluster
+    n_joined: int  #: number of units that have a number
+    of_cell: Codes | None = None  #: unit of each cell, if not determined by its true cluster
 
     @cached_property
     def n(self) -> int:
@@ -201,7 +201,7 @@ class CellUnits:
         return np.flatnonzero((self.of_true < 0) & (self.table.true_n > 0))
 
     def named(self) -> CellUnits:
-        """Name all units: those of one true cluster by itself are the last."""
+        """Return all units numbered; those that consist of one exactly found cluster come last."""
         alone, of_true = self._alone, self.of_true.astype(np.int64)
         of_true[alone] = self.n_joined + np.arange(alone.size)
         return CellUnits(self.table, of_true, self.n_joined + alone.size, self.of_cell)
@@ -211,13 +211,13 @@ class CellUnits:
         return self.named().of_range(0, self.table.n_cells)
 
     def of_range(self, start: int, stop: int) -> Codes:
-        """Return the units of consecutive cells, -1 for one that is a unit by itself."""
+        """Return the units of consecutive cells, -1 for cells of exactly found clusters."""
         if self.of_cell is not None:
             return self.of_cell[start:stop]
         return self.of_true[self.table.true[start:stop]]
 
     def pieces(self, every: bool, pool: Pool) -> Pieces:
-        """Return the cells; without `every` one, those that are a unit by themselves are left out."""
+        """Return the cells in pieces; unless `every`, those of exactly found clusters are left out."""
         if self.of_cell is None:
             return pieces_of_runs([self.table], every, pool)[0]
         none, places = np.empty(0, np.int64), np.arange(self.table.n_cells)
@@ -226,17 +226,17 @@ class CellUnits:
 
     @property
     def of_codes(self) -> Codes:
-        """The units of the codes of pieces."""
+        """The unit for each code in pieces."""
         return self.of_true if self.of_cell is None else np.arange(self.n_joined)
 
 
 def components_of_tables(
     tables: Sequence[Contingency], numbers: Sequence[Codes] | None, every: bool, pool: Pool
 ) -> tuple[list[CellUnits], list[Pieces]]:
-    """Return the connected components of the truth and of the predictions of all runs, and the cells of each run.
+    """Return the connected components of the truth and all predictions, and the cells of each run.
 
-    `numbers` are those of the true clusters of each run; None if their codes are the same in all runs. `every` is that
-    of `pieces_of_runs`.
+    `numbers` has the numbers of each run's true clusters; None if their codes are the same in all runs. `every` is
+    passed to `pieces_of_runs`.
     """
     if covers := [table for table in tables if isinstance(table, Cover)]:
         units = _components_of_covers(covers, numbers)
@@ -248,7 +248,7 @@ def components_of_tables(
 def _components_of_partitions(
     tables: Sequence[Contingency], runs: Sequence[Pieces], numbers: Sequence[Codes] | None
 ) -> list[CellUnits]:
-    """Return those of partitions; true clusters in no piece are at -1, if their codes are the same in all runs."""
+    """Return the components of partitions; if codes are common to all runs, true clusters in no piece get -1."""
     if numbers is None:
         linked = reduce(np.logical_or, (run.linked for run in runs))
         parents: Codes = np.empty(linked.size, runs[0].every[0].left.dtype)
@@ -267,7 +267,7 @@ def _components_of_partitions(
 
 
 def _components_of_covers(covers: Sequence[Cover], numbers: Sequence[Codes] | None) -> list[CellUnits]:
-    """Return those of clusters that may overlap; items outside the truth connect predicted clusters, too."""
+    """Return the components of overlapping clusterings; items outside the truth also connect predicted clusters."""
     numbers = numbers or [np.arange(cover.truth.n_clusters) for cover in covers]
     n_true = 1 + max(int(own.max(initial=-1)) for own in numbers)
     bases = np.cumsum([n_true] + [cover.prediction.n_clusters for cover in covers])
@@ -293,7 +293,7 @@ def _components_of_covers(covers: Sequence[Cover], numbers: Sequence[Codes] | No
 def true_clusters_of_runs(
     tables: Sequence[Contingency], numbers: Sequence[Codes] | None = None
 ) -> list[CellUnits]:
-    """Return the true clusters as units; parameters are those of `components_of_tables`."""
+    """Return the true clusters as units; parameters are as in `components_of_tables`."""
     if numbers is None:
         numbers = [np.arange(tables[0].n_codes["true"])] * len(tables)
     n = 1 + max(int(own.max(initial=-1)) for own in numbers)

@@ -1,4 +1,4 @@
-"""Warnings and notes on an evaluation: one function for each code."""
+"""Warnings and notes on an evaluation, with one function per code."""
 
 from __future__ import annotations
 
@@ -56,35 +56,35 @@ from fastbcubed.runtime.key_partitions import sampled_rows
 
 
 def sentence(found: Mapping[str, Any]) -> Message:
-    """Return the sentence of an entry of `Evaluation.warnings`, with its code."""
+    """Return an entry of `Evaluation.warnings` as a sentence with its code."""
     marked = Message(found["message"]).marked
     return Message(f"{found['level'].capitalize()}: {marked} [{found['code']}]")
 
 
-#: A loss of F1 from here on (or this share of the truth where F1 is unknown) is a warning; a smaller one a note.
+#: Loss of F1 (or share of the truth, if F1 is unknown) from which dropped items are a warning rather than a note.
 FLATTERED = 0.01
-#: Where the smaller side shares less than half of its items, neither side is a sample of the other.
+#: If the smaller side shares less than this part of its items, neither side is a sample of the other.
 MOSTLY_COMMON = 0.5
-#: Rows at either end among which unmatched ids are looked for; both ends have them if there are many.
+#: Number of rows at the beginning and the end among which unmatched ids are looked for.
 ROWS_LOOKED_AT = 1 << 12
-#: Scores that leave out a larger share of the truth than another result's are of other items, easier ones as a rule.
+#: Scores of two results are on different items if one covers this much less of the truth; these tend to be easier.
 LESS_COVERED = 0.01
-#: A smaller change of F1 is not visible in print.
+#: Smaller changes of F1 are not visible when printed.
 VISIBLE = 1e-5
-#: Runs that a message shows: those that lack most, and those whose F1 would change most.
+#: Number of runs in a message: those that lack most items, and those whose F1 would change most.
 RUNS_SHOWN = 5
-#: Ids of each side that a message shows.
+#: Number of ids of each side in a message.
 SHOWN = 3
 
 
 def dropping_flatters(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Warn if complete labels could make the precision very different."""
+    """Warn if precision could be very different with complete labels."""
     if ev.bounds is not None and (message := ev.bounds.warning(estimable=is_estimable(ev))):
         yield Notice(WARNING, message, asdict(ev.bounds))
 
 
 def dropping_truth_flatters(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Warn if the scores would be lower had the items that only the truth has been alone; note it if hardly so."""
+    """Warn that scores would be lower if dropped truth-only items were singletons; a note if only slightly."""
     n = ev.coverage.n_truth_only
     if not n or ev.policies.truth != "drop" or all(metric.of_mentions for metric in ev.metrics):
         return
@@ -115,7 +115,7 @@ def dropping_truth_flatters(ev: Any, n_items: int) -> Iterator[Notice]:
 
 
 def unlinked_alone(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Note that items that only the truth has are taken as alone, since the prediction was made of links."""
+    """Note that truth-only items count as singletons, as the prediction was made from links."""
     n = ev.coverage.n_truth_only
     omits = any(note.get("omits_singletons") and note["side"] == "prediction" for note in ev.origin.notes)
     if not n or not omits or ev.policies.truth != "singleton":
@@ -133,10 +133,10 @@ def unlinked_alone(ev: Any, n_items: int) -> Iterator[Notice]:
 
 
 def if_alone(ev: Any) -> dict[str, Any]:
-    """Return F1, precision and recall, and the same if items that only the truth has were alone.
+    """Return F1, precision and recall, and the same scores if truth-only items were singletons.
 
-    They are NaN where that is not known, and the same where no such items were dropped. `exact` says whether the
-    weights of single items in a cluster, which cells lack, need not be known.
+    The latter are NaN if unknown, and unchanged if no such items were dropped. `exact` says that they do not depend on
+    the weights of single items, which cells do not have.
     """
     found, dropped = ev.coverage, ev.policies.truth == "drop" and ev.coverage.n_truth_only > 0
     change = ev.figures.change_if_alone if dropped else 0.0
@@ -159,25 +159,25 @@ def if_alone(ev: Any) -> dict[str, Any]:
 
 
 def _score(ev: Any, name: str) -> float:
-    """Return a score over all items; NaN where it was not computed, and there are no cells to compute it from."""
+    """Return a score over all items; NaN if it was not computed and cannot be computed from cells."""
     if name in ev.overall:
         return float(ev.overall[name])
     return float(ev.metric(name) if ev.contingency.has_cells else ev.contingency.known.get(name, math.nan))
 
 
 def give(notices: Iterable[Mapping[str, Any]], *, stacklevel: int = 2) -> None:
-    """Issue the warnings among warnings and notes, as if from the caller; with a higher level, from its caller."""
+    """Issue the warnings, but not the notes, as if from the caller (or, with a higher level, from its caller)."""
     for each in notices:
         if each["level"] == WARNING:
             warnings.warn(EvaluationWarning(each["message"], each["code"]), stacklevel=stacklevel + 1)
 
 
-#: Where a saved warning says which of its figures are NaN or infinite, which JSON has as null: the way to each, and it.
+#: Key in a saved warning for figures that are NaN or infinite, which JSON cannot represent: their paths and values.
 NOT_FINITE = "not_finite"
 
 
 def to_saved(notices: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return warnings and notes as manifests keep them, from which `from_saved` has all figures again."""
+    """Return warnings and notes as manifests store them; `from_saved` restores all of their figures."""
     lost = [(each, list(_not_finite(each, []))) for each in notices]
     return [{**each, NOT_FINITE: found} if found else dict(each) for each, found in lost]
 
@@ -191,7 +191,7 @@ def _not_finite(value: Any, way: list[Any]) -> Iterator[list[Any]]:
 
 
 def from_saved(notices: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the warnings and notes of a manifest.
+    """Return the warnings and notes stored in a manifest.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def from_saved(notices: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 class OfRun(NamedTuple):
-    """One of several runs: coverage, result of `if_alone`, F1 as shown, whether missing items are dropped."""
+    """One of several runs: its coverage, result of `if_alone`, F1 as shown, and whether missing items are dropped."""
 
     coverage: Coverage
     own: Mapping[str, Any]
@@ -222,19 +222,19 @@ class OfRun(NamedTuple):
 
     @property
     def n_dropped(self) -> int:
-        """Truth-only items that are dropped."""
+        """Number of truth-only items that are dropped."""
         return self.coverage.n_truth_only if self.drops else 0
 
     @property
     def loss(self) -> float:
-        """Loss of F1 if these were alone; their share of the truth where that is not known."""
+        """Loss of F1 if the dropped items were singletons; their share of the truth if that is unknown."""
         if math.isnan(self.own["f1_if_alone"]):
             return 1 - covered(self.coverage)
         return float(self.figures["shown_f1"] - self.own["f1_if_alone"])
 
     @property
     def figures(self) -> dict[str, Any]:
-        """The figures for a warning."""
+        """The figures of the run in a warning."""
         counts = {"n_items": self.n_dropped, "truth_coverage": covered(self.coverage)}
         shown = self.own["f1"] if math.isnan(self.shown_f1) else self.shown_f1
         return {**counts, "shown_f1": shown, **self.own}
@@ -247,10 +247,10 @@ def runs_lack_items(
     policy: dict[str, str] | str | None = None,
     mentions: bool = False,
 ) -> Iterator[dict[str, Any]]:
-    """Warn if runs drop items of the truth, and scores would be lower if these were alone, or runs lack unlike shares.
+    """Warn if runs drop items of the truth to different extents, or scores would be lower were these singletons.
 
-    The bounds are those of one evaluation, and of the baseline of a gate. `mentions` says that there are scores, too,
-    that count all mentions.
+    The thresholds are those for a single evaluation, and for the baseline of a gate. `mentions` says that there are
+    also scores that count all mentions.
     """
     lacking = sorted(
         (name for name, run in runs.items() if run.n_dropped), key=lambda name: -runs[name].n_dropped
@@ -296,12 +296,12 @@ def _more(runs: Collection[str]) -> str:
 
 
 def lacks_more(coverage: Coverage, other: Coverage) -> bool:
-    """Return whether the share of truth-only items is much larger than in another result."""
+    """Return whether a result lacks a much larger share of the truth's items than another."""
     return covered(other) - covered(coverage) > LESS_COVERED
 
 
 def covered(coverage: Coverage) -> float:
-    """Return the share of the truth's weight that the prediction has; of its items where weights are not known."""
+    """Return the share of the truth's weight that the prediction covers; of its items if weights are unknown."""
     of_weight = coverage.truth_coverage
     return coverage.n_common / _n_truth(coverage) if math.isnan(of_weight) else of_weight
 
@@ -311,7 +311,7 @@ def _n_truth(coverage: Coverage) -> int:
 
 
 def few_ids_match(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Warn if most items of either side are unknown to the other."""
+    """Warn if most items of the smaller side are not on the other side."""
     found = ev.coverage
     sides = found.n_common + found.n_truth_only, found.n_common + found.n_prediction_only
     if min(sides) < FEW_ITEMS or (share := found.n_common / min(sides)) >= MOSTLY_COMMON:
@@ -332,7 +332,7 @@ def few_ids_match(ev: Any, n_items: int) -> Iterator[Notice]:
 
 
 def unmatched_ids(ev: Any) -> dict[str, list[Any]]:
-    """Return a few ids that only the truth has, and only the prediction; none where the items were not kept."""
+    """Return a few ids that only the truth has, and a few that only the prediction has; none if items were not kept."""
     ids: dict[str, list[Any]] = {"truth": [], "prediction": []}
     if not ev.has_items:
         return ids
@@ -346,7 +346,7 @@ def unmatched_ids(ev: Any) -> dict[str, list[Any]]:
 
 
 def _alike(truth: list[Any], prediction: list[Any]) -> str:
-    """Describe the difference without which ids of both sides would match, if any; judged by a sample."""
+    """Return a sentence on the difference in spelling that keeps ids from matching; "" if a sample shows none."""
     found = way_alike(
         *(pa.chunked_array([list(map(_id_text, own))], pa.string()) for own in (truth, prediction))
     )
@@ -357,25 +357,25 @@ def _id_text(value: Any) -> str:
     return SEPARATOR.join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-#: Rows whose labels are compared where the two sides are alike: the first one already shows different names.
+#: Number of rows whose labels are compared if the sides are alike; usually the first row already shows different names.
 ROWS_COMPARED = 1 << 16
-#: Cells whose labels are compared before those of all.
+#: Number of cells whose labels are compared before those of all cells.
 CELLS_COMPARED = 64
-#: Rows, spread over all, whose labels are compared before the cell of each row is found: few, then more.
+#: Numbers of rows, spread over all, whose labels are compared before each row's cell is found: few, then more.
 ROWS_FIRST = 64, 1 << 12
-#: Cells beyond which no codes are held as a whole: rows are compared, and only where every cluster is recovered.
+#: Maximum number of cells whose codes are held at once; beyond it, rows are compared, if all clusters are exact.
 CELLS_AT_ONCE = 1 << 20
-#: A prediction with a tenth of the truth's items, and no others, may be the sample that was labelled.
+#: Share of the truth's items below which a prediction without other items may be a labelled sample.
 SAMPLE = 0.1
 
 
 def same_input(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Warn if truth and prediction are the same file, column or object; or items are in clusters of the same names."""
+    """Warn if truth and prediction are the same file, column or object, or if their clusters have the same names."""
     source = ev.origin.same_source
     if source is not None and (ev.origin.by_name or n_items >= FEW_ITEMS):
         yield Notice(WARNING, f"Truth and prediction are the same {source}, so every score is perfect.", {})
     elif any(note["code"] == "made-of-links" for note in ev.origin.notes):
-        return  # whose clusters are called by number
+        return  # such clusters are numbered, not named
     elif source is None and (n_items >= FEW_ITEMS or (ev.origin.by_name and n_items > 2)):
         whole, common = "Truth and prediction have", "All items that both sides have are in"
         same = f"{whole if ev.coverage.complete else common} the same clusters"
@@ -388,26 +388,26 @@ def same_input(ev: Any, n_items: int) -> Iterator[Notice]:
             yield Notice(WARNING, f"{same} under the same names: {COPY}", {})
 
 
-#: What to ask about clusters of the same names.
+#: Question about clusters that have the same names.
 COPY = "is one a copy of the other, or are both read from a column of the truth?"
 
 
 def _is_large(table: Any) -> bool:
-    """Return whether clusters overlap, or codes of all cells may be on disk: labels are then compared by item."""
+    """Return whether labels are to be compared by item, as clusters overlap or there may be too many cells."""
     return bool(table.overlapping) or table.n_cells > CELLS_AT_ONCE
 
 
 def _is_perfect(ev: Any) -> bool:
-    """Return whether each cluster of scored items equals one of the other side; cells are looked at last."""
+    """Return whether each cluster of scored items equals one of the other side; cells are only read if necessary."""
     table = ev.contingency
     if table.overlapping or not table.has_cells:
         return all(s["exact"] == s["clusters"] for s in ev._sides.values())
-    may_be = table.n_cells <= min(table.n_codes.values())  # of which one may be of no cluster
+    may_be = table.n_cells <= min(table.n_codes.values())  # one code may have no cluster
     return bool(may_be and table.n_exact == table.n_cells)
 
 
 def _same_names(ev: Any) -> bool:
-    """Return whether the labels of clusters that share items are equal, whatever their types; none of those made."""
+    """Return whether clusters that share items have equal labels of any types; false if there are no labels."""
     table = ev.contingency
     if _is_large(table):
         if not _is_perfect(ev):
@@ -418,7 +418,7 @@ def _same_names(ev: Any) -> bool:
     if ev.kept.labels is None and ev.has_items and any(_some_differ(ev.kept, n) for n in ROWS_FIRST):
         return False
     codes = [table.codes(side)[0] for side in ("true", "pred")]
-    for some in (slice(0, CELLS_COMPARED), slice(None)):  # nearly always the first few differ
+    for some in (slice(0, CELLS_COMPARED), slice(None)):  # usually, the first few differ
         labels = [
             ev.kept.cluster_labels(side, own[some]) for side, own in zip(("true", "pred"), codes, strict=True)
         ]
@@ -428,7 +428,7 @@ def _same_names(ev: Any) -> bool:
 
 
 def _some_differ(kept: Any, most: int) -> bool:
-    """Return whether labels of these rows differ where both sides have one: no cell need be found to see that."""
+    """Return whether labels differ in these rows where both sides have one, which can be seen without finding cells."""
     items = kept.require_items()
     rows = np.unique(np.linspace(0, max(len(items) - 1, 0), min(most, len(items))).astype(np.int64))
     labels = [without_noise(items.labels(side, rows), kept.policies.noise_of(side)) for side in SIDES]
@@ -437,7 +437,7 @@ def _some_differ(kept: Any, most: int) -> bool:
 
 
 def agree(first: pa.Array, second: pa.Array) -> bool:
-    """Return whether labels are equal by value wherever both sides have one, and some do.
+    """Return whether labels are equal by value wherever both sides have one, and some rows have both.
 
     Examples
     --------
@@ -446,7 +446,8 @@ def agree(first: pa.Array, second: pa.Array) -> bool:
     """
     try:
         texts = [_as_text(values) for values in (first, second)]
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # labels of other types, such as composite ones
+    # labels of types that do not compare, such as composite ones
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return first.type == second.type and len(first) > 0 and bool(first.equals(second))
     equal = pc.equal(*texts)
     return equal.null_count < len(equal) and bool(pc.all(equal).as_py())
@@ -458,7 +459,7 @@ def _as_text(values: pa.Array) -> pa.Array:
 
 
 def maybe_swapped(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Note that names or sizes look as if truth and prediction were in the wrong order."""
+    """Note that names or sizes suggest that truth and prediction are swapped."""
     swap = "The truth comes first: if they are swapped, so are precision and recall."
     if ev.origin.swapped_names is not None:
         yield Notice(NOTE, f"{ev.origin.swapped_names} {swap}", {"by": "name"})
@@ -475,7 +476,7 @@ def maybe_swapped(ev: Any, n_items: int) -> Iterator[Notice]:
 
 
 def same_source(given: Any) -> str | None:
-    """Return what both sides were read from if it is the same: "file", "column" or "object"."""
+    """Return what both sides were read from if it is the same: "file", "column" or "object"; otherwise None."""
     truth, prediction = given.truth, given.prediction
     if given.table is not None:
         return "column" if truth == prediction else None
@@ -499,7 +500,7 @@ def _same_file(a: str, b: str) -> bool:
 
 
 def swapped_names(given: Any) -> str | None:
-    """Return a sentence if one side is named like the other, and the other is not."""
+    """Return a sentence if one side's name sounds like the other side's, and the other name does not."""
     if not any(isinstance(side, str | os.PathLike | list) for side in (given.truth, given.prediction)):
         return None
     names = [_name(side) for side in (given.truth, given.prediction)]
@@ -518,7 +519,7 @@ def _name(given: Any) -> str:
 
 
 def _looks_like(name: str) -> str | None:
-    """Return the side suggested by a name, if it is one.
+    """Return the side that a name suggests, if any.
 
     Examples
     --------
@@ -532,26 +533,26 @@ def _looks_like(name: str) -> str | None:
     return "truth" if sounds[0] else "prediction"
 
 
-#: From this many scored items on a sample pays off: below, counting all clusters takes 1 to 2 ms.
+#: Number of scored items above which a sample is used first; below, counting all clusters takes 1 to 2 ms.
 LARGE = 1 << 17
-#: Clusters with a smaller share of the sample do not have a tenth of all rows, which is some 1,600 rows of the sample.
+#: Clusters with a smaller share of the sample surely have less than a tenth of all rows, or 1,600 rows of the sample.
 SURELY_SMALL = 0.08
-#: Fewer clusters than these are counted.
+#: Up to this number of clusters, sizes are always counted.
 FEW_CLUSTERS = 100
 
 
 class Shape(NamedTuple):
-    """Number of clusters of a side, and of items in the largest."""
+    """The number of clusters of a side, and of items in the largest."""
 
     clusters: int
     largest: int
 
 
 def shape_of(ev: Any, side: str, n_items: int) -> Shape:
-    """Return the shape of a side.
+    """Return the number of clusters of a side, and the size of the largest.
 
-    Of large inputs the number of clusters is an upper bound, and the largest cluster is counted only on a side where a
-    sample shows that it is large; elsewhere it is said to have two items.
+    For large inputs, the number of clusters is an upper bound, and the size of the largest is counted only if a sample
+    shows that it is large; otherwise it is given as 2.
     """
     counted = vars(ev).get("_sides", ev.figures.summary)
     if counted is not None:
@@ -563,11 +564,11 @@ def shape_of(ev: Any, side: str, n_items: int) -> Shape:
 
 
 def is_sampled(ev: Any, n_items: int) -> bool:
-    """Return whether the sides are so large that a sample of their rows is checked before counting clusters."""
+    """Return whether the sides are so large that a sample of rows is examined before clusters are counted."""
     return (
         n_items >= LARGE
         and hasattr(ev.kept.items, "label_keys")
-        and "_sides" not in vars(ev)  # nor counted yet
+        and "_sides" not in vars(ev)  # and have not been counted
         and ev.figures.summary is None
     )
 
@@ -591,31 +592,31 @@ def _counted_shape(table: Contingency, side: str) -> Shape:
 
 
 def _large_key(keys: NDArray[Any]) -> int | None:
-    """Return the most frequent key in a sample of the rows; None if its cluster is surely small."""
+    """Return the most frequent key in a sample of rows; None if its cluster is surely small."""
     sample = keys[sampled_rows(keys.size)].astype(np.int64, copy=False)
     found, counts = frequent_keys(sample, SURELY_SMALL * sample.size)
     return int(found[np.argmax(counts)]) if found.size else None
 
 
-#: A cluster with a tenth of all items decides the score, since its items are scored by its purity.
+#: A cluster with this share of all items dominates the score, since its items are scored by its purity.
 GIANT = 0.1
-#: A giant that mixes fewer true clusters than these may be one of them and little else.
+#: A giant cluster that mixes fewer true clusters than this may consist mostly of one of them.
 MANY_MIXED = 10
-#: With fewer units than these, standard results on means of independent units do not hold.
+#: With fewer units than this, standard results on means of independent units do not apply.
 FEW_UNITS = 30
-#: A unit with more than a tenth of all items moves the score by itself.
+#: A unit with a larger share of all items than this dominates the score.
 HEAVY_UNIT = 0.1
-#: Up to this many cells, all are used: units are found in a few milliseconds; of clusters that overlap, in ten times
-#: as long.
+#: Maximum number of cells from which units are found, in a few milliseconds; if clusters overlap, it takes ten times
+#: longer.
 FEW_CELLS, FEW_OVERLAPPING = 200_000, 20_000
-#: The mean over fewer items than these moves by several hundredths with each of them.
+#: With fewer items than this, a single item changes a mean by several hundredths.
 SMALL_SLICE = 30
 
 
 def all_singleton_truth(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Warn if every item is alone in the truth, which a wrong column often brings about."""
+    """Warn if every item is a singleton in the truth, which often results from a wrong column."""
     table = ev.contingency
-    if table.has_cells and table.n_codes["true"] < n_items:  # a cluster has two of them
+    if table.has_cells and table.n_codes["true"] < n_items:  # some cluster has two items
         return
     if n_items >= FEW_ITEMS and shape_of(ev, "true", n_items).largest == 1:
         yield Notice(
@@ -626,17 +627,17 @@ def all_singleton_truth(ev: Any, n_items: int) -> Iterator[Notice]:
         )
 
 
-#: What a step that found nothing writes.
+#: Why precision is 1 if a step found no links.
 ALONE = "every item is alone in the prediction"
 
 
 def pure_by_construction(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Note that precision or recall is 1 since a side has one cluster; warn if the prediction has one for each item."""
+    """Note that precision or recall is 1, as a side has one cluster; warn if the prediction has only singletons."""
     table = ev.contingency
     if table.overlapping or n_items < FEW_ITEMS:
         return
     if table.has_cells and table.n_codes["true"] > 2 and 2 < table.n_codes["pred"] < n_items:
-        return  # one code may be of no cluster
+        return  # one code may have no cluster
     true, pred = (shape_of(ev, side, n_items) for side in SIDES)
     found = (
         ("precision", pred.largest == 1, ALONE),
@@ -652,7 +653,7 @@ def pure_by_construction(ev: Any, n_items: int) -> Iterator[Notice]:
 
 
 def giant_cluster(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Warn if one predicted cluster holds a large share of all items, and mixes many true clusters."""
+    """Warn if one predicted cluster has a large share of all items and mixes many true clusters."""
     largest = shape_of(ev, "pred", n_items).largest
     share = largest / n_items
     if n_items < FEW_ITEMS or share < GIANT:
@@ -669,7 +670,7 @@ def giant_cluster(ev: Any, n_items: int) -> Iterator[Notice]:
 
 
 def _mixed_by_giant(ev: Any, n_items: int) -> int:
-    """Return the number of true clusters in the largest predicted one; a lower bound where unknown."""
+    """Return the number of true clusters in the largest predicted one, or a lower bound."""
     table = ev.contingency
     if table.overlapping or not table.has_cells:
         true, pred = (shape_of(ev, side, n_items).largest for side in SIDES)
@@ -698,14 +699,14 @@ def few_units(ev: Any, n_items: int) -> Iterator[Notice]:
 
 
 def _units(ev: Any, n_items: int) -> tuple[float, float, bool]:
-    """Return an upper bound of the effective number of units, a lower bound of the largest share, if they are exact.
+    """Return an upper bound of the effective number of units, a lower bound of the largest share, and if exact.
 
-    Items that clusters of either side join are one unit, so there are no more units than clusters of a side, and none
-    is smaller than its largest cluster; exact where cells are few.
+    Items that clusters of either side connect are in one unit, so there are no more units than clusters of either side,
+    and the largest unit is at least as large as the largest cluster. The figures are exact if there are few cells.
     """
     few = FEW_OVERLAPPING if ev.contingency.overlapping else FEW_CELLS
     if ev.contingency.has_cells and ev.contingency.n_cells <= few:
-        with suppress(OptionError):  # the memory limit has no room
+        with suppress(OptionError):  # the memory limit is too low
             units = ev.units
             return units.effective, units.largest_share, True
     sides = [shape_of(ev, side, n_items) for side in SIDES]
@@ -713,7 +714,7 @@ def _units(ev: Any, n_items: int) -> tuple[float, float, bool]:
 
 
 def slices_without_scores(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Warn if there are slices, but no score defined for them."""
+    """Warn if there are slices but no score is defined for slices."""
     if any(not metric.overall_only for metric in ev.metrics):
         return
     names = [metric.name for metric in ev.metrics]
@@ -726,7 +727,7 @@ def slices_without_scores(ev: Any, n_items: int) -> Iterator[Notice]:
 
 
 def slices_of_nulls(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Warn of attributes that slices were asked for, and of which no item has a value."""
+    """Warn of attributes to slice by for which no item has a value."""
     lacking: dict[str, None] = {}
     for table in ev.sliced.values():
         names, n_nulls = name_columns(table.column_names), Counter[str]()
@@ -742,8 +743,8 @@ def slices_of_nulls(ev: Any, n_items: int) -> Iterator[Notice]:
 
 
 def small_slices(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Note which slices have very few items, slicing by slicing."""
-    if n_items < SMALL_SLICE:  # as are all slices of them
+    """Note, for each slicing, which slices have very few items."""
+    if n_items < SMALL_SLICE:  # all slices are small
         return
     for by, table in ev.sliced.items():
         names, n_small, first = name_columns(table.column_names), 0, list[dict[str, Any]]()
@@ -764,7 +765,7 @@ def small_slices(ev: Any, n_items: int) -> Iterator[Notice]:
 
 
 def not_checked(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Note the warnings that were not checked, as they take cells or items and none were kept."""
+    """Note which warnings were not checked, as they need cells or items, which were not kept."""
     if ev.contingency.has_cells or n_items < FEW_ITEMS:
         return
     finds = {"same-input": same_input, "giant-cluster": giant_cluster, "few-units": few_units}
@@ -785,10 +786,11 @@ __all__ = ["CODES", "Code", "found_in", "require_code"]
 
 @dataclass(frozen=True)
 class Code:
-    """A kind of warning: its condition as a sentence, and its check; None if it needs more than an evaluation."""
+    """A code of a warning or note: its condition as a sentence, and its check; None if checked elsewhere."""
 
     meaning: str
-    find: Callable[[Any, int], Iterable[Notice]] | None = None  #: of an evaluation and its number of items
+    #: checks an evaluation, given its number of items
+    find: Callable[[Any, int], Iterable[Notice]] | None = None
 
 
 #: In the order in which they are given.
@@ -845,7 +847,7 @@ CODES = {
     "attributes-match-none": Code("A table of attributes contains none of the items."),
     **{code: Code(meaning) for code, meaning in OF_LINKS.items()},
 }
-#: Those that only items on one side give rise to, and only slices.
+#: Codes that depend on items that only one side has, and those that depend on slices.
 OF_UNMATCHED = {
     "few-ids-match",
     "dropping-truth-flatters",
@@ -854,12 +856,12 @@ OF_UNMATCHED = {
     "few-items-labelled",
 }
 OF_SLICES = {"slices-without-scores", "slices-of-nulls", "small-slice"}
-#: Those that may be warnings; the others are notes, which are looked for when they are first read.
+#: Codes that may be warnings; other codes are notes, which are checked when they are first read.
 MAY_WARN = CODES.keys() - {"counts-as-weights", "few-units", "small-slice", "not-checked"}
 
 
 def found_in(ev: Any, codes: Collection[str] = CODES) -> list[dict[str, Any]]:
-    """Return the warnings and notes of these codes that an evaluation's results give: code, level, message, figures."""
+    """Return an evaluation's warnings and notes with these codes: code, level, message, figures."""
     skipped = OF_UNMATCHED if ev.coverage.complete else set()
     skipped = skipped if ev.sliced else skipped | OF_SLICES
     n_items = ev.coverage.n_scored(ev.policies)
@@ -872,7 +874,7 @@ def found_in(ev: Any, codes: Collection[str] = CODES) -> list[dict[str, Any]]:
 
 
 def require_code(code: str) -> str:
-    """Return a code, or raise OptionError with those that there are."""
+    """Return a code, or raise OptionError that lists the known ones if it is unknown."""
     if code in CODES:
         return code
     raise OptionError(f"no warning has the code {quoted(code)}. Codes: {', '.join(CODES)}")
