@@ -702,7 +702,7 @@ def _blocks_of(
 
     def read(first: bool, last: bool, names: Sequence[str]) -> list[pa.ChunkedArray]:
         if tuple(names) not in batches:
-            assert first, "columns that are read in one block are read in all"
+            assert first, "a set of columns must be read from every block or from none"
             batches[tuple(names)] = group.read(names, size)
         found = next(batches[tuple(names)])
         if last:

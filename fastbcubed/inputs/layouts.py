@@ -74,7 +74,7 @@ _TOOLS = Counter(name for layout in LAYOUTS for name in {*layout.clusters, *layo
 #: Words in names of files and columns that indicate the side.
 TRUTH_WORDS = {"truth", "true", "gold", "golden", "reference", "gt", "labels", "labelled", "labeled"}
 PREDICTION_WORDS = {"pred", "preds", "prediction", "predictions", "predicted", "output", "system", "response"}
-#: Words that mean clusters, and words that may accompany them. A name made of these competes with a tool's column.
+#: Words that mean clusters, and words that may accompany them: a name made of these competes with a column `cluster`.
 CLUSTER_WORDS = TRUTH_WORDS | PREDICTION_WORDS | {
     "cluster", "clusters", "clusterid", "entity", "entities", "entityid", "label", "group", "component",
     "community",
@@ -137,7 +137,7 @@ class _Way(NamedTuple):
 
 
 def says_cluster(name: str) -> bool:
-    """Return whether a column's name consists of words for clusters, and is no item name of a tool.
+    """Return whether a column's name consists of words for clusters, and is not a tool's name for items.
 
     Examples
     --------
@@ -277,9 +277,8 @@ def _with_items(
 ) -> list[_Way]:
     """Return the possible readings of a table with this cluster column.
 
-    The items are those in column `item`, unless the tool that wrote the clusters has its own item column; then both are
-    possible. Otherwise they are in a column that this tool names, that another tool names, or that is the only one
-    left.
+    The items are those in column `item`; if the tool that wrote the clusters has an item column of its own, both are
+    possible. If there is neither, they are in a column that another tool names, or in the only one left.
     """
     writes = [layout for layout in LAYOUTS if layout.names_cluster(cluster.columns[0])]
     if items:
@@ -381,7 +380,8 @@ def _refuse_links(rows: Source, column: str) -> None:
 def refuse_retrieved(mapping: Mapping[Any, Any], name: str, *, overlapping: bool) -> None:
     """Raise OptionError if a dict maps keys to lists or sets of its own keys, as from an image to its duplicates.
 
-    If `overlapping`, sets are accepted: they may hold clusters named after one of their items.
+    Sets may also be of clusters that are named after one of their items: they are accepted if `overlapping`, or if
+    each such item is in the cluster with its own name.
     """
     kinds = (list, tuple) if overlapping else (list, tuple, set, frozenset)
     for item, others in mapping.items():

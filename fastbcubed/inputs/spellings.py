@@ -19,7 +19,8 @@ def _replaced(pattern: str, by: str = "") -> Change:
     return lambda texts: pc.replace_substring_regex(texts, pattern, by)
 
 
-#: Differences between spellings, as errors describe them, and the changes that remove them: tried in order, then all.
+#: Differences between spellings, as errors describe them, and the changes that remove them. Changes are tried one by
+#: one, in pairs, and all together.
 WAYS: dict[str, Change] = {
     "without surrounding spaces": lambda texts: pc.utf8_trim_whitespace(texts),
     "in lower case": lambda texts: pc.utf8_lower(texts),

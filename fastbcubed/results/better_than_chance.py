@@ -122,7 +122,7 @@ def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0
     --------
     >>> import fastbcubed as fb
     >>> ev = fb.evaluate(list("aaabbb"), [1, 1, 1, 2, 2, 2])
-    >>> ev.test("adjusted_rand")  # labels can stand in 6! / (3! 3!) ways, of which the right one and its mirror image
+    >>> ev.test("adjusted_rand")  # of 6! / (3! 3!) labelings, the right one and its mirror image
     adjusted_rand is 1, and 0 by chance (standard deviation 0.33333). p = 0.10000: 2 of all 20 labelings with clusters of these sizes are at least as good.
     """  # noqa: E501
     draws, seed = whole_number(draws, "draws", "labelings", least=1), seed_of(seed)

@@ -56,7 +56,7 @@ FIGURES = ("gain", "precision_gain", "recall_gain", "n_items", "weight", "pair_f
 def list_repairs(
     kept: Kept, lost: Lost, kinds: str | Iterable[str], limit: int | None, order_by: str = "gain"
 ) -> Table:
-    """Return the table of `Evaluation.repairs`."""
+    """Implement `Evaluation.repairs`."""
     limit = require_limit(limit)
     wanted = as_several(kinds)
     if not wanted or not all(is_one_of(kind, KINDS) for kind in wanted):
@@ -339,7 +339,7 @@ def _type_of_both(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
 def _listing_of(
     kept: Kept, kinds: Sequence[str], repairs: Repairs, running: Floats, *, with_value: bool = False
 ) -> Table:
-    """Return repairs as the table of `Evaluation.repairs`, given precision and recall after each."""
+    """Return the table of repairs, given precision and recall after each."""
     precision, recall = running.T
     splits, every = repairs.splits.tolist(), np.arange(repairs.codes.size)
     clusters = _in_one({kind: _labels(kept, repairs, every, kind) for kind in kinds}, repairs.splits)
