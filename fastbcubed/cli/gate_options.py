@@ -37,11 +37,22 @@ def write_page(
         asked["explain"], notices = explain_of(getattr(options, "report_explain", None)), gate_notices(gates)
 
         def page(asked: Asked) -> Document:
-            shown: Document = result._document(asked.with_found(found or {}))
+            shown: Document = result._document(asked.with_found(found or {}, _requesting(options)))
             return shown.with_gates(notices)
 
         report_of(page, options.report, asked, overwrite=True)
         say(f"wrote {options.report}")
+
+
+def _requesting(options: argparse.Namespace) -> list[str]:
+    """Return the flags that requested further figures of a result, for the command that reproduces its report."""
+    words = list[str]()
+    for name in ("show", "repairs"):
+        if n := getattr(options, name, 0):
+            words += [f"--{name}", str(n)]
+    for name in getattr(options, "slice_pairs", ()):
+        words += ["--slice-pairs", name]
+    return words
 
 
 def code_of(gates: Sequence[Gate]) -> int:

@@ -725,10 +725,10 @@ def _definitions(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterato
 
 def _origin(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
     if asked.page:
-        yield from command_blocks(_command(cmp))
+        yield from command_blocks(asked.requested(_command(cmp)))
         for name in shown:
             yield Heading(label(name))
-            yield from origin_of(cmp[name].manifest, cmp[name].names, None)
+            yield from origin_of(cmp[name].manifest)
 
 
 def title_of_runs(cmp: Any) -> str:

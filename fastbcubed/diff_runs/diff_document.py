@@ -533,4 +533,4 @@ def _origin(diff: Diff, asked: Asked) -> Iterator[Block]:
     again = command(diff.names, diff.manifest.get("arguments") or {}, "diff", named)
     if again is not None and truth:
         again = None if truth == "the truth" else f"{again} --truth {shlex.quote(str(truth))}"
-    yield from origin_of(diff.manifest, diff.names, again)
+    yield from origin_of(diff.manifest, asked.requested(again))

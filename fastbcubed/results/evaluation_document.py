@@ -71,6 +71,7 @@ from fastbcubed.results.page import (
     MOST_COLUMNS,
     Asked,
     anchor,
+    command,
     opened_blocks,
     origin_of,
     title_of,
@@ -669,7 +670,8 @@ def repairs_grid(ev: Evaluation, rows: Sequence[Mapping[str, Any]]) -> Grid:
 def _origin(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     if not asked.page:
         return
-    made = origin_of(ev.manifest, ev.names)
+    again = command(ev.names, ev.manifest.get("arguments") or {})
+    made = origin_of(ev.manifest, asked.requested(again))
     if not any(isinstance(block, Code) for block in made):
         text = "The result was computed from data in memory, so no command can reproduce it."
         yield Prose([text], "note")

@@ -126,8 +126,8 @@ def _is_data(value: Any) -> bool:
     return isinstance(value, str) and value.partition(".")[0] in libraries
 
 
-def origin_of(manifest: Mapping[str, Any], names: Mapping[str, Any], again: str | None = "") -> list[Block]:
-    """Return blocks with the command that reproduces a result (by default `evaluate`) and with the manifest."""
+def origin_of(manifest: Mapping[str, Any], again: str | None = None) -> list[Block]:
+    """Return blocks with the command that reproduces a result, if there is one, and with the manifest."""
     manifest = shortened(few_entries(without_data(manifest)))
     rows = [(name, str(version)) for name, version in (manifest.get("versions") or {}).items()]
     rows += [("engine", manifest["engine"])] if "engine" in manifest else []
@@ -138,10 +138,7 @@ def origin_of(manifest: Mapping[str, Any], names: Mapping[str, Any], again: str 
                 (side, text + (f", fingerprint {own['fingerprint']}" if own.get("fingerprint") else ""))
             )
     rows += [(name, as_json(value, None)) for name, value in (manifest.get("arguments") or {}).items()]
-    return [
-        *command_blocks(command(names, manifest.get("arguments") or {}) if again == "" else again),
-        Facts(rows),
-    ]
+    return [*command_blocks(again), Facts(rows)]
 
 
 def command_blocks(command: str | None) -> list[Block]:
@@ -194,7 +191,7 @@ class Asked:
     `explain` is the argument `attributes` of explanations: True for all attributes, None for no explanation. A slicing
     with more than `whole` slices shows at most `slices`. `page` says whether to make what only pages show; `order_by`
     is the order of clusters. `found` has further figures to show, by their names in JSON: opened, repairs,
-    source_pairs.
+    source_pairs; `flags` are the words of the command line that requested these.
     """
 
     title: str | None = None
@@ -209,6 +206,7 @@ class Asked:
     slices: int = LISTED
     order_by: str | None = None
     found: Mapping[str, Any] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -229,12 +227,16 @@ class Asked:
         explain = None if explain is False else explain
         return cls(title, worst, members, tuple(names), tuple(map(check_key, keys)), explain)
 
-    def with_found(self, found: Mapping[str, Any]) -> Asked:
+    def with_found(self, found: Mapping[str, Any], flags: Sequence[str] = ()) -> Asked:
         """Return the options with further figures to show, and listing at least as many clusters as were opened."""
+        asked = replace(self, found=found, flags=tuple(flags))
         if not (opened := found.get("opened")):
-            return replace(self, found=found)
-        worst, members = max(self.worst, len(opened)), max(self.members, OPENED)
-        return replace(self, found=found, worst=worst, members=members)
+            return asked
+        return replace(asked, worst=max(self.worst, len(opened)), members=max(self.members, OPENED))
+
+    def requested(self, command: str | None) -> str | None:
+        """Return the command that reproduces a result, with the flags that requested its further figures."""
+        return None if command is None else f"{command} {shlex.join(self.flags)}".rstrip()
 
     @property
     def is_usual(self) -> bool:

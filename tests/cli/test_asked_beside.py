@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +39,24 @@ def outputs(capsys: Any, command: str) -> tuple[dict[str, Any], dict[str, str]]:
     return found, {kind: " ".join(text.split()) for kind, text in texts.items()}
 
 
-def page() -> str:
-    """Return the data of the page that was written, without its manifest."""
+def sections() -> list[dict[str, Any]]:
+    """Return the sections of the page that was written."""
     text = Path("page.html").read_text(encoding="utf-8")
     data = re.search(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL)
     assert data is not None
-    sections = json.loads(data[1])["sections"]
-    return json.dumps([each for each in sections if each["id"] != "origin"], ensure_ascii=False)
+    found: list[dict[str, Any]] = json.loads(data[1])["sections"]
+    return found
+
+
+def page() -> str:
+    """Return the data of the page that was written, without its manifest."""
+    return json.dumps([each for each in sections() if each["id"] != "origin"], ensure_ascii=False)
+
+
+def command_on_page() -> list[str]:
+    """Return the words of the command that the page says reproduces its result."""
+    (origin,) = (each for each in sections() if each["id"] == "origin")
+    return shlex.split(next(block["text"] for block in origin["blocks"] if block["block"] == "Code"))
 
 
 def test_evaluate_has_all_of_it_in_every_output(here, capsys) -> None:
@@ -92,6 +104,26 @@ def test_compare_and_diff_open_what_changed(here, capsys, command, said) -> None
     assert all(said in text for kind, text in texts.items() if kind != "page")
     for each in found["opened"]:
         assert f'"name": "{each["cluster"]}"' in texts["page"]
+
+
+@pytest.mark.parametrize(
+    ("command", "flags"),
+    [
+        (
+            "evaluate truth.parquet pred.parquet",
+            "--show 2 --repairs 2 --slice-pairs truth.source --slice-pairs true_size",
+        ),
+        ("compare truth.parquet old=pred.parquet new=truth.parquet", "--show 5"),
+        ("diff pred.parquet truth.parquet", "--show 5"),
+    ],
+)
+def test_the_command_on_a_page_requests_all_that_it_shows(here, command, flags) -> None:
+    """The command had none of these flags, so that the page it made had fewer figures."""
+    assert cli.main([*command.split(), *flags.split(), "--report", "page.html"]) == 0
+    first, again = page(), command_on_page()
+    assert again[-len(flags.split()) :] == flags.split()
+    assert cli.main([*again[1:], "--report", "page.html"]) == 0
+    assert page() == first and command_on_page() == again
 
 
 def test_what_did_not_change_is_not_opened(here, capsys) -> None:
