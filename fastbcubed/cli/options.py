@@ -164,8 +164,8 @@ OPTIONS = {
     "thresholds": _option("--threshold", "--thresholds", **_REPEATED, metavar="T,...", help="{thresholds}"),
     "where": _option(
         "--where", **_REPEATED, metavar="CONDITION",
-        help="condition on the best threshold, such as \"precision>=0.98\" or \"largest<=500\"; on "
-        "scores, clusters, largest, singletons and threshold; repeatable",
+        help="choose only among thresholds that meet this, such as \"precision>=0.98\" or \"largest<=500\": a "
+        "bound on a score, clusters, largest, singletons or threshold; repeatable",
     ),
     # explain
     "attribute": _option(
