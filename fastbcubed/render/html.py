@@ -125,8 +125,8 @@ class Report:
     html : str
         The page.
     content : dict
-        The document, which is all that is on it, as plain data; the page holds it as JSON, too. Below ``sections``
-        are blocks such as sentences and tables, whose rows have figures in full.
+        All content of the page as plain data, which the page also contains as JSON. ``sections`` consists of blocks
+        such as sentences and tables, whose figures are not rounded.
 
     Examples
     --------
@@ -160,7 +160,7 @@ class Report:
         Raises
         ------
         OptionError, FileFormatError
-            If this is no path, or nothing can be written there.
+            If this is not a path, or cannot be written.
         """
         place = Path(path_of(file, "file is the path of the page, such as 'report.html'"))
         with written_aside(place) as aside:

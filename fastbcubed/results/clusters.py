@@ -773,7 +773,7 @@ def list_clusters(
     limit: int | None,
     outcome: str | None = None,
 ) -> Table:
-    """Return the table of `Evaluation.clusters`, with the code of each cluster."""
+    """Implement `Evaluation.clusters`; the table also has the code of each cluster."""
     side, table = side_of(side), kept.cells
     require_items(table, [m for m in figures.metrics if is_one_of(order_by, (m.name,))], figures.beta)
     order_by = LOSS_OF_SIDE[side] if order_by is None or is_one_of(order_by, (LOSS,)) else order_by

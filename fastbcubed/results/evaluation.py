@@ -191,17 +191,17 @@ class Evaluation(ScoredResult):
         -------
         Interval
             low and high, by Student's t. The fewer units account for the error, the fewer degrees of freedom there
-            are. The interval is symmetric in the log odds of a rate, and for a mean over items no wider than Wilson's
+            are. The interval is symmetric in the log odds of a rate and, for a mean over items, no wider than Wilson's
             interval for the effective number of units. A score at an end of its range has a one-sided interval,
-            because units that were not drawn may differ. It is NaN if all items are in one unit, and for an amount of
-            0.
+            because units that were not drawn may differ. The ends are NaN if all items are in one unit, and for an
+            amount of 0.
 
         Examples
         --------
-        Of four components three have recall 1 and one 1/2. The error is sqrt(4/3 * (3 * 0.25**2 + 0.75**2)) / 8, and
-        the interval Wilson's of 3.5 of 4: (3.5 + q / 2 -+ sqrt(q (3.5 * 0.125 + q / 4))) / (4 + q), where q is 1.96**2:
-        0.396 to 0.987. A fifth component would have a fifth of the items; half of it moves the ends on by a tenth of
-        7/8, and of 1/8.
+        Of four components, three have recall 1 and one has 1/2. The error is sqrt(4/3 * (3 * 0.25**2 + 0.75**2)) / 8,
+        and the interval is Wilson's for 3.5 of 4, (3.5 + q / 2 -+ sqrt(q (3.5 * 0.125 + q / 4))) / (4 + q), where q is
+        1.96**2: 0.396 to 0.987. A fifth component would have a fifth of the items, so the ends move by half of this,
+        i.e. by a tenth of 7/8 and of 1/8.
 
         >>> import fastbcubed as fb
         >>> ev = fb.evaluate(list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5])
@@ -589,7 +589,7 @@ class Evaluation(ScoredResult):
         order_by: str | None = None,
         limit: int | None = None,
     ) -> Table:
-        """Return every scored item, or those of a cluster: its clusters, weight, confusion matrix and scores.
+        """Return all scored items, or those of a cluster, with clusters, weight, confusion matrix and scores.
 
         Parameters
         ----------

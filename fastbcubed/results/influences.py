@@ -157,7 +157,7 @@ def powers_of_cells(
     pool: Pool,
     n_shares: int = 1,
 ) -> Powers:
-    """Sum the cells of all runs by unit, range by range, and return the powers of the influences on differences.
+    """Sum the cells of all runs by unit, and return sums of powers of the units' influences on differences.
 
     `n_shares` is 1 if the units' shares of the weight are the same in all runs, otherwise the number of runs.
     """
@@ -279,7 +279,7 @@ def powers_of_scores(
     pool: Pool,
     pieces: Pieces | None = None,
 ) -> tuple[Powers, list[float]]:
-    """Return powers of the units' influences on one run's scores, and the largest mean behind each score.
+    """Return sums of powers of the units' influences on one run's scores, and the largest mean behind each score.
 
     `known` has scores with their values over all items; `pieces`, if given, saves a pass over the cells.
     """

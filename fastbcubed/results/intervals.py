@@ -76,7 +76,7 @@ def share_not_seen(effective: float, level: float) -> float:
 def share_of_another(largest: float) -> float:
     """Return the share of the weight of one more unit that is as large as the largest, given the share of the latter.
 
-    >>> share_of_another(0.25)  # one more of 25, beside 100
+    >>> share_of_another(0.25)  # 25 more, in addition to 100
     0.2
     """
     return largest / (1.0 + largest)
@@ -195,7 +195,7 @@ def _of_those_drawn(
 
 
 def wilson(share: float, n: float, level: float) -> Interval:
-    """Return Wilson's interval for the share in `n` draws, which need not be a whole number.
+    """Return Wilson's interval for a share observed in `n` draws; `n` need not be a whole number.
 
     >>> found = wilson(0.8, 10, 0.95)  # (8 + q/2 -+ sqrt(q (1.6 + q/4))) / (10 + q), where q is the squared quantile
     >>> round(found.low, 4), round(found.high, 4)

@@ -506,7 +506,7 @@ COLUMNS = ("n_items", "weight", "fp", "fn", *LOSSES)
 
 
 def list_cells(kept: Kept, order_by: str | None, limit: int | None) -> Table:
-    """Return the table of `Evaluation.cells`."""
+    """Implement `Evaluation.cells`."""
     limit = require_limit(limit)
     key, table = LOSS if order_by is None else order_by, kept.cells
     require_known(key, COLUMNS)

@@ -93,7 +93,7 @@ def _outcome(table: Contingency, side: str, cells: NDArray[np.int64], foreign: b
 
 
 def open_cluster(kept: Kept, side: str, label: Any, columns: Any, members: int) -> Cluster:
-    """Return a cluster in the form of `Evaluation.cluster`."""
+    """Implement `Evaluation.cluster`."""
     members = limit_of(members, "members", "")
     side, names = side_of(side), chosen_columns(kept, columns)
     rows = rows_of_cluster(kept, side, label)
@@ -403,7 +403,7 @@ def list_items(
     order_by: str | None,
     limit: int | None,
 ) -> Table:
-    """Return the table of `Evaluation.items`."""
+    """Implement `Evaluation.items`."""
     items, rows, names = kept.require_items(), kept.rows, chosen_columns(kept, columns)
     here = np.flatnonzero(rows_in_clusters(kept, true_cluster, pred_cluster))
     n_columns = 6 + len(LOSSES) + sum(bool(metric.item_name) for metric in metrics)
@@ -420,7 +420,7 @@ def list_items(
 
 
 def open_item(kept: Kept, metrics: list[Metric], which: Any, columns: Any, members: int) -> Item:
-    """Return an item in the form of `Evaluation.item`."""
+    """Implement `Evaluation.item`."""
     members = limit_of(members, "members", "")
     items, rows, names = kept.require_items(), kept.rows, chosen_columns(kept, columns)
     row = int(items.rows_of([which])[0])

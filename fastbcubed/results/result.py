@@ -91,7 +91,7 @@ class ClusterResult(Result):
     ) -> Report:
         """Write an HTML report: the result in sentences, where the loss is, slices, and the costliest clusters.
 
-        For a comparison or a diff, it shows differences in place of losses, and the clusters that changed most.
+        For a comparison or a diff, it shows differences instead of losses, and the clusters that changed most.
         It is one HTML file below 2 MB that makes no network requests: it can be mailed, archived, and read without
         scripts. It contains sums and the ids of the members shown, and attributes only if you name them.
 
@@ -111,8 +111,8 @@ class ClusterResult(Result):
         by : str, Bins, tuple of these, mapping, or list of these, optional
             Slices to show in addition to those of the result.
         explain : bool, str, Bins, iterable of these, or table, optional
-            True for a section on what kind of items lose F1, or of a comparison differ between the runs, as `explain`
-            finds them among all columns of the inputs; or the attributes to look at, as there. A diff has none.
+            True for a section on the kinds of items that lose F1 (in a comparison: that differ between the runs), as
+            found by `explain` among all columns of the inputs; or the attributes to search. Not defined for a diff.
         overwrite : bool
             Whether an existing file may be replaced.
 

@@ -231,7 +231,7 @@ def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
     Returns
     -------
     Bins
-        To pass in place of an attribute, by itself or in a tuple that crosses it with others.
+        To be passed instead of an attribute, or in a tuple that crosses it with others.
 
     Raises
     ------

@@ -237,9 +237,9 @@ class SortedSums:
     names : iterable of str
         The columns that name a slice.
     spill : Spill or None
-        Where sums go that are many; nowhere, if None.
+        Where the sums of many slices are stored; if None, all are held in memory.
     limit : int
-        The bytes that results may hold, and of which a part may wait here.
+        Maximum bytes of results, part of which these sums may take.
     """
 
     def __init__(self, names: Iterable[str], spill: Spill | None, limit: int = 0) -> None:
@@ -305,9 +305,9 @@ class SliceSums(SortedSums):
     Parameters
     ----------
     names : dict of str to str or Bins
-        The attributes as results name them, and as the columns of the blocks are called, or bins of these.
+        For each attribute, by its name in results: its column in blocks of rows, or bins of that column.
     metrics : sequence of Metric
-        Scores that groups of items have.
+        The scores; those that are undefined for groups of items are left out.
     beta : float
         Weight of recall in F.
     spill, limit
@@ -444,7 +444,7 @@ class SubsetSums(SliceSums):
     Parameters
     ----------
     subsets : mapping
-        Names, and for each a mask of the truth's rows or a list of items.
+        For each name, a mask of the truth's rows or a list of items.
     n_rows : int
         Rows of the truth.
     metrics, beta
@@ -530,17 +530,17 @@ class RowQuestions:
     Attributes
     ----------
     slices : sequence
-        What to slice by.
+        The keys to slice by.
     columns : dict of str to str
-        The column of each attribute among those that are carried along.
+        For each attribute, the name of the column in which rows carry it along.
     carried : Carried
-        The columns that have to go with the rows.
+        The columns that rows must carry along.
     n_rows : int
         Rows of the truth.
     items : bool
         Whether to write the items.
     left_out : dict of str to str
-        The attributes that cannot be kept with them, and why.
+        The attributes that cannot be written with the items, and why.
     """
 
     slices: Sequence[SliceKey]
@@ -621,11 +621,11 @@ class RowQuestions:
         beta : float
             Weight of recall in F.
         out : Path or None
-            Where the items go; to a file without a name beside `spill` if None.
+            Directory to write the items to; if None, they go to an unnamed file next to `spill`.
         spill : Spill
-            Where the sums of many slices go.
+            Where the sums of many slices are stored.
         limit : int
-            The bytes that may be used.
+            Maximum bytes to use.
         """
         sums = self.sums(metrics, beta, spill, limit)
         if not self.items:

@@ -533,7 +533,7 @@ def _as_mask(which: Any, name: str) -> NDArray[np.bool_] | None:
 
 
 def subset_scores(kept: Kept, figures: Figures, which: Any) -> Scores:
-    """Return the scores of `Evaluation.subset`."""
+    """Implement `Evaluation.subset`."""
     mask = subset_mask(which, kept.require_items(), kept.cells, "the subset")
     found = means_of_groups(kept, figures, np.where(mask, 0, -1), 1)
     if not found["weight"][0]:
@@ -605,7 +605,7 @@ def list_slices(
     order_by: str | None,
     limit: int | None,
 ) -> Table:
-    """Return the table of `Evaluation.slices`, with standard errors if `errors` is given."""
+    """Implement `Evaluation.slices`, with standard errors if `errors` is given."""
     order_by = LOSS if order_by is None and limit is not None else order_by
     known = figures.sliced.get(slice_name(by))
     if known is not None and known_within_limit(known, kept, by, attributes, errors):

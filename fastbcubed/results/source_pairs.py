@@ -1,6 +1,6 @@
 """Pairs of sources: numbers of right, wrong and missing links within each source and between each two.
 
-Pairs of items are counted from the number of items of each source in a cell or cluster; no pair is looked at by itself.
+Pairs of items are counted from the number of items of each source in a cell or cluster; pairs are never enumerated.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def source_pairs(self: Any, by: str | Bins, *, attributes: Any = None, by_slice:
 
 
 def list_source_pairs(kept: Kept, by: Any, attributes: Any, by_slice: bool = False) -> Table:
-    """Return the table of `Evaluation.source_pairs`."""
+    """Implement `Evaluation.source_pairs`."""
     if not isinstance(by, str | Bins) or not by:
         raise SliceError(f"sources must be given by one attribute, or bins of one, not by {quoted(by)}")
     items, contingency = kept.require_items(), kept.cells

@@ -339,7 +339,7 @@ class RowUnits:
         return self.weigh()
 
     def units(self, group: int) -> Units:
-        """Return the units of one group."""
+        """Return the number of units in a group, and how uneven they are."""
         shares = self.share_of_unit[self.group_of_code == group]
         return units_of_shares(self.n_units[group], math.fsum(shares**2), shares.max())
 
@@ -445,9 +445,7 @@ class Errors(NamedTuple):
 
     of: Mapping[str, float]
     df: Mapping[str, float]  #: degrees of freedom; the effective number of units if the error is 0
-    moved: Mapping[
-        str, float
-    ]  #: fraction by which ends of intervals move, as units may be missing
+    moved: Mapping[str, float]  #: fraction by which ends of intervals move, as units may be missing
     units: Units
     apart: Mapping[str, Units] | None = None  #: units of scores that are computed from other cells
 
@@ -695,7 +693,7 @@ class ScoreErrors:
         return result
 
     def interval(self, which: Any, level: float, unit: str) -> Interval:
-        """Return the interval of `Evaluation.interval`."""
+        """Implement `Evaluation.interval`."""
         figures, level, unit = self._figures, check_level(level), check_unit(unit)
         metric = resolved(self._kept.cells, which, figures.beta, figures.metrics)
         known = unit == COMPONENT and figures.errors is not None and metric.name in figures.errors.of
@@ -715,7 +713,7 @@ class ScoreErrors:
         return found.interval(metric, value, level)
 
     def listed(self, level: float, unit: str) -> Table:
-        """Return the table of `Evaluation.scores`."""
+        """Implement `Evaluation.scores`."""
         level, unit = check_level(level), check_unit(unit)
         metrics = [m for m in self.metrics if unit == COMPONENT or not m.saved]
         wanted = (metrics and self.can_be_known) or unit != COMPONENT

@@ -699,7 +699,7 @@ def few_units(ev: Any, n_items: int) -> Iterator[Notice]:
 
 
 def _units(ev: Any, n_items: int) -> tuple[float, float, bool]:
-    """Return an upper bound of the effective number of units, a lower bound of the largest share, and if exact.
+    """Return the effective number of units and the largest share, or an upper and a lower bound; and whether exact.
 
     Items that clusters of either side connect are in one unit, so there are no more units than clusters of either side,
     and the largest unit is at least as large as the largest cluster. The figures are exact if there are few cells.
@@ -832,7 +832,7 @@ CODES = {
     "slices-without-scores": Code(
         "Slices were requested, but no score is defined for slices.", slices_without_scores
     ),
-    "slices-of-nulls": Code("No item has a value of an attribute to slice by.", slices_of_nulls),
+    "slices-of-nulls": Code("No item has a value in any of the columns to slice by.", slices_of_nulls),
     "small-slice": Code("Some slices have very few items.", small_slices),
     "not-checked": Code("Some checks need cells, which were not kept.", not_checked),
     "cells-not-kept": Code("The disk had no room for the cells, so that only scores were kept."),
