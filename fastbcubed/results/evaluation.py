@@ -510,7 +510,7 @@ class Evaluation(ScoredResult):
 
     @cached_property
     def _sliced(self) -> dict[str, Table]:
-        """The requested slices as they are printed and saved: with standard errors if there are few slices."""
+        """The requested slices as printed and saved: with standard errors if these are quickly computed."""
         return slices.with_quick_errors(self, self)
 
     def subset(self, which: Any) -> Scores:

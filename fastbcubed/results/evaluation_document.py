@@ -308,7 +308,7 @@ def steps_grid(steps: Iterable[tuple[str, str]]) -> list[Block]:
 
 
 def _next_steps(ev: Evaluation) -> list[Block]:
-    """Return two or three calls that help to find lost score."""
+    """Return two or three calls that show which items lose score."""
     if not ev.has_clusters:
         return []
     steps = [('.clusters("pred", limit=5)', 'the worst predicted clusters; or "true"')]
