@@ -1,1 +1,1 @@
-"""Benchmarks of fastbcubed against other ways to do the same work; see README.md."""
+"""Benchmarks of fastbcubed and of other ways to do the same work; see README.md."""

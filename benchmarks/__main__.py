@@ -45,7 +45,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure what the arguments ask for, store it, and write the tables."""
+    """Measure the requested parts, store the results, and write the tables."""
     options = parse(arguments)
     results = options.results or (options.data_dir / "quick-results" if options.quick else RESULTS)
     if not options.report_only:
@@ -111,7 +111,7 @@ def comma_sizes(text: str) -> list[int]:
 
 
 def plan(options: argparse.Namespace, protocol: Protocol) -> Iterator[tuple[Dataset, Protocol]]:
-    """List the data sets that rivals are compared on, and how each is measured."""
+    """Yield the data sets on which rivals are compared, and how each is measured."""
     if "scores" in options.only:
         for dataset in plan_arrays(options):
             yield dataset, protocol
@@ -126,7 +126,7 @@ def plan(options: argparse.Namespace, protocol: Protocol) -> Iterator[tuple[Data
 
 
 def plan_arrays(options: argparse.Namespace) -> list[Dataset]:
-    """List the data sets in memory: what was asked for in all combinations, else what README shows."""
+    """Return the data sets in memory: all combinations of the requested values or, by default, those in README."""
     seed = options.seed
     if options.sizes or options.shapes or options.ids:
         return [
@@ -185,7 +185,7 @@ def run(options: argparse.Namespace, results: Path) -> bool:
 
 
 def installed(rivals: list[str], dataset: Dataset) -> list[Form]:
-    """Find the forms for a data set whose packages are there; tell which are not."""
+    """Return the forms for a data set whose packages are installed, and log which are not."""
     forms = find_forms(rivals, dataset.layout)
     skipped = [form.key for form in forms if not form.installed]
     if skipped:
@@ -194,7 +194,7 @@ def installed(rivals: list[str], dataset: Dataset) -> list[Form]:
 
 
 def measure_fastbcubed(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Measure what is not one work of many rivals: the start, families, overlap, links, scikit-learn's functions."""
+    """Measure what rivals do not share: startup, families, overlap, links, and functions of scikit-learn."""
     runs, size = (1, QUICK_SIZES[0]) if options.quick else (options.repeat, None)
     if "startup" in options.only:
         yield from measure_startup(runs=1 if options.quick else 9)
@@ -215,14 +215,14 @@ def measure_fastbcubed(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def memory_limit(gibibytes: float) -> int:
-    """Bytes for one process, at most nine tenths of the machine."""
+    """Return the bytes for one process, at most nine tenths of the machine's memory."""
     wanted = int(gibibytes * 2**30)
     total = memory.total_memory()
     return wanted if total is None else min(wanted, total * 9 // 10)
 
 
 def write_line(file: Any, record: dict[str, Any]) -> None:
-    """Write one line of a result file at once, so that a broken run keeps what it has."""
+    """Write one line of a result file and flush it, so that an interrupted run keeps its results."""
     file.write(json.dumps(record) + "\n")
     file.flush()
 

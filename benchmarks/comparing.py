@@ -1,9 +1,9 @@
-"""What errors and comparing cost: errors of one run, four runs beside one, and a diff beside DuckDB's SQL.
+"""The cost of standard errors and comparisons: errors of one run, four runs against one, and a diff against SQL.
 
-`python -m benchmarks.comparing --items 1e7 --diff-items 1e8` prints the tables, and puts them into a page with
-`--tables benchmarks/README.md`. Every figure comes from processes of their own, in turn; what they print is of calls
-after a first one, which is shown apart. Errors, and four runs and one, are compared by the processor time of all
-threads, which other work on the machine changes less than it does the clock.
+`python -m benchmarks.comparing --items 1e7 --diff-items 1e8` prints the tables, and `--tables benchmarks/README.md`
+puts them into a page. Every figure comes from separate processes, run in turn. Times are of warm calls; the first call
+is shown separately. Errors, and four runs and one, are compared by the processor time of all threads, which other work
+on the machine affects less than wall time.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ __all__ = ["measure"]
 
 TRUTH, RUNS = "truth", ("run0", "run1", "run2", "run3")
 ROWS_AT_ONCE = 1 << 20
-#: Share of the items that each further run puts elsewhere.
+#: The share of items whose cluster differs in each further run.
 MOVED = 0.02
-#: Scores of one run, and whether their errors are wanted.
+#: Calls for one run: the scores, and whether their standard errors are computed.
 ONE_RUN = {
     f"arrays {scores}{' with errors' * errors}": (metrics, errors)
     for scores, metrics in (("the default scores", None), ("all scores", "all"))
@@ -60,9 +60,9 @@ from cells join of_b using (b) join of_e using (e)
 
 
 def write_tables(directory: Path, n_items: int, names: Iterable[str]) -> None:
-    """Write a truth with weights, and runs, of shape `er` as Parquet, the rows of each in an order of its own.
+    """Write a truth with weights, and runs, of shape `er` as Parquet files, whose rows are in different orders.
 
-    They are made and written block by block, so that memory does not bound how many there are.
+    Rows are generated and written block by block, so memory does not limit their number.
     """
     rows = Synthetic(n_items, "er")
     for name in names:
@@ -73,11 +73,11 @@ def write_tables(directory: Path, n_items: int, names: Iterable[str]) -> None:
             for start, stop in blocks(n_items, ROWS_AT_ONCE):
                 batch = rows.rows(columns, start, stop, order=name)
                 writer.write_batch(moved(batch, RUNS.index(name)) if name in RUNS[1:] else batch)
-    os.sync()  # what is still to be written would fall on whoever is measured first
+    os.sync()  # otherwise, the process measured first would pay for these writes
 
 
 def moved(batch: pa.RecordBatch, k: int) -> pa.RecordBatch:
-    """Return rows of a run of which a share, other ones for each k, are alone in a cluster."""
+    """Return the rows of run k, a share of which, different for each k, become singletons."""
     items, labels = (np.array(column) for column in batch.columns)
     words = items.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15 + 2 * k)  # odd, so no two are alike
     elsewhere = words < np.uint64(MOVED * 2**64)
@@ -86,7 +86,7 @@ def moved(batch: pa.RecordBatch, k: int) -> pa.RecordBatch:
 
 
 def calls_of(what: str, directory: Path, n_items: int) -> Callable[[], Any]:
-    """Return the call that is measured; reading of what is given in memory is no part of it."""
+    """Return the call to measure, which does not include reading inputs that are passed in memory."""
     import fastbcubed as fb
 
     paths: dict[str, Any] = {name: str(directory / f"{name}.parquet") for name in (TRUTH, *RUNS)}
@@ -134,7 +134,7 @@ def calls_of(what: str, directory: Path, n_items: int) -> Callable[[], Any]:
 
 
 def one_process(what: str, directory: Path, n_items: int, repeat: int) -> None:
-    """Print the seconds of the first call and of those after it, the growth of memory, and what came out."""
+    """Print the seconds of the first call and of later calls, the growth of memory, and the result."""
     call, took, busy, found = calls_of(what, directory, n_items), [], [], None
     with AnonymousGrowth() as growth:
         for _ in range(1 + repeat):
@@ -146,7 +146,7 @@ def one_process(what: str, directory: Path, n_items: int, repeat: int) -> None:
 
 
 def measure(what: str, directory: Path, n_items: int, *, rounds: int, repeat: int) -> dict[str, Any]:
-    """Return the median of first and of later calls over so many processes, and the largest growth."""
+    """Return the median times of first and of later calls over several processes, and the largest growth of memory."""
     found = []
     for _ in range(rounds):
         command = [
@@ -175,7 +175,7 @@ def measure(what: str, directory: Path, n_items: int, *, rounds: int, repeat: in
 
 
 def comparison_table(directory: Path, n_items: int, rounds: int) -> str:
-    """Return the table of four runs beside one."""
+    """Return the table of four runs against one."""
     rows = []
     for given, name in (("arrays", "arrays of labels"), ("files", "Parquet, joined by item")):
         one, four, errors = (
@@ -189,7 +189,7 @@ def comparison_table(directory: Path, n_items: int, rounds: int) -> str:
 
 
 def errors_table(directory: Path, n_items: int, rounds: int) -> str:
-    """Return the table of one run with errors beside it without."""
+    """Return the table of one run with and without standard errors."""
     rows = []
     for plain in list(ONE_RUN)[::2]:
         without, added = (
@@ -203,7 +203,7 @@ def errors_table(directory: Path, n_items: int, rounds: int) -> str:
 
 
 def diff_table(directory: Path, n_items: int, rounds: int) -> str:
-    """Return the table of a diff beside DuckDB; raise if the two do not agree."""
+    """Return the table of a diff against DuckDB; raise if the results differ."""
     found = {what: measure(what, directory, n_items, rounds=rounds, repeat=1) for what in ("diff", "duckdb")}
     ours, theirs = (found[what]["found"] for what in ("diff", "duckdb"))
     if not np.allclose(ours, theirs, rtol=0, atol=1e-9):

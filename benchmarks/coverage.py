@@ -1,9 +1,9 @@
-"""How often intervals of 95 % hold the score of the population: `python -m benchmarks.coverage [samples]`.
+"""How often 95 % intervals cover the score of the population: `python -m benchmarks.coverage [samples]`.
 
-A population has 3,000 components, and a sample draws some with replacement. The score to hold is that of the population
-scaled to as many components: some scores depend on the number of items. Sums by component are added up once, and the
-samples are one product of matrices; slopes, degrees of freedom and intervals are those of the package. A second table
-counts the same of differences between two runs.
+A population has 3,000 components, and a sample draws some of them with replacement. The score to cover is that of the
+population, scaled to the number of components of the sample, because some scores depend on the number of items. Sums by
+component are computed once, and those of all samples by one product of matrices; slopes, degrees of freedom and
+intervals are computed by the package. A second table shows the coverage of differences between two runs.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from fastbcubed.runtime.threads import Pool
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 N_COMPONENTS = 3000
-#: Populations, and how many components a sample draws.
+#: Populations, and the number of components in a sample.
 POPULATIONS = {
     "small": ("small", 300),
     "merges": ("merges", 300),
     "heavy tails": ("heavy", 300),
     "30 components": ("small", 30),
 }
-#: And, of two runs, one where these differ in about eight components of a sample.
+#: Populations of two runs, which in the last one differ in about eight components of a sample.
 OF_TWO_RUNS = {**POPULATIONS, "eight differ": ("eight", 300)}
-#: Where large components are the wrong ones: merges or splits of so many pairs among pairs found exactly, by their
-#: share; sizes by a power law of which a tenth are merged; and components of real data.
+#: Populations whose wrong components are large: a share of merges or splits of several pairs, among correctly found
+#: pairs; sizes by a power law, a tenth of which are merged; and components of real data.
 WRONG_LARGE = {
     "3 merged": ("merged 3 0.1", 1000),
     "5 merged": ("merged 5 0.03", 1000),
@@ -65,7 +65,7 @@ WRONG_LARGE = {
     "patents 2020": ("20200929", 300),
     "patents 2021": ("20211230", 300),
 }
-#: And some of them of two runs.
+#: Some of these populations, with two runs.
 OF_TWO_LARGE = {
     name: WRONG_LARGE[name] for name in ("3 merged", "8 merged", "20 merged", "Pareto 1.5", "Pareto 2")
 }
@@ -94,7 +94,7 @@ def labels_of(kind: str, rng: np.random.Generator) -> tuple[Labels, Labels]:
 
 
 def labels_of_wrong_large(kind: str, rng: np.random.Generator) -> tuple[Labels, Labels]:
-    """Return true and predicted labels of a component of a population whose large components are the wrong ones."""
+    """Return true and predicted labels of a component of a population whose wrong components are large."""
     what, figure, share = kind.split()
     wrong, n = rng.random() < float(share), 1
     if what == "power":
@@ -108,7 +108,7 @@ def labels_of_wrong_large(kind: str, rng: np.random.Generator) -> tuple[Labels, 
 
 
 def labels_of_two_runs(kind: str, rng: np.random.Generator) -> tuple[Labels, Labels, Labels]:
-    """Return true labels of a component and those of two runs, of which the second keeps half of the merges."""
+    """Return the true labels of a component, and those of two runs, the second of which has half of the merges."""
     if kind == "eight" and rng.random() < 8 / 300:
         merged = int(rng.choice([3, 6, 15]))
         true = np.repeat(np.arange(merged), rng.geometric(0.4, merged))
@@ -127,13 +127,13 @@ def labels_of_two_runs(kind: str, rng: np.random.Generator) -> tuple[Labels, Lab
 
 
 def _half_apart(true: Labels, rng: np.random.Generator) -> Labels:
-    """Return labels of one cluster that half of the true clusters have left, by chance."""
+    """Return labels of one cluster from which half of the true clusters, chosen at random, are separated."""
     stays = rng.random(true.max() + 1) < 0.5
     return np.where(stays[true], 0, 1 + true)
 
 
 def patents(name: str) -> fb.Evaluation:
-    """Return the evaluation of a system on the mentions that it has in common with the truth."""
+    """Return the evaluation of a real system on the mentions that it shares with the truth."""
     data = fb.example("patentsview")
     sides = [
         dict(zip(table["item"].to_pylist(), table["cluster"].to_pylist(), strict=True))
@@ -144,11 +144,11 @@ def patents(name: str) -> fb.Evaluation:
 
 
 class Population(NamedTuple):
-    """The evaluations of runs on a population, the component of each item, and how often samples draw each."""
+    """The evaluations of runs on a population, the component of each item, and the samples of components."""
 
     runs: list[fb.Evaluation]
     unit: Labels
-    counts: Floats  #: shape (n_samples, n_components)
+    counts: Floats  #: how often each sample draws each component; shape (n_samples, n_components)
     drawn: int
 
     @classmethod
@@ -179,16 +179,16 @@ class Population(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """A score of the population, and of each sample; what it moves with each component, and its effective number."""
+    """A score of the population and of each sample, with the influence of each component on it."""
 
-    wanted: float
-    values: Floats  #: shape (n_samples,)
-    sizes: Floats  #: of the terms of the score; shape (n_samples,)
-    moved: Floats  #: shape (n_samples, n_components)
-    effective: Callable[[int], float]  #: of the components of a sample
-    largest: (
-        Floats | None
-    )  #: the share of the largest component in what a score is a share of; shape (n_samples,)
+    wanted: float  #: score of the population
+    values: Floats  #: scores of the samples; shape (n_samples,)
+    sizes: Floats  #: magnitudes of the terms of the score; shape (n_samples,)
+    moved: Floats  #: influences; shape (n_samples, n_components)
+    effective: Callable[
+        [int], float
+    ]  #: function from a sample's number to the effective number of components
+    largest: Floats | None  #: share of the largest component in the denominator; shape (n_samples,)
 
     @classmethod
     def of(cls, people: Population, ev: fb.Evaluation, metric: Metric) -> Sampled:
@@ -217,7 +217,7 @@ class Sampled(NamedTuple):
 
 
 def behind_score(metric: Metric, sums: Floats) -> Floats | None:
-    """Return what a score is a share or mean of by component; None of other scores."""
+    """Return the denominator of a share or mean by component; None for other scores."""
     if is_share_of_pairs(metric):
         _, _, tp, fp, fn = sums
         return pairs_of(metric, tp + fp, tp + fn)
@@ -225,7 +225,7 @@ def behind_score(metric: Metric, sums: Floats) -> Floats | None:
 
 
 def sums_of(ev: fb.Evaluation, unit: Labels, metric: Metric) -> tuple[Floats, Callable[[Floats], Any]]:
-    """Return the sums of a score by component, and the score by their totals."""
+    """Return the sums behind a score by component, and the function from their totals to the score."""
     table = ev.contingency
     assert table.rows is not None
     units = np.zeros(table.n_cells, np.int64)
@@ -237,7 +237,7 @@ def sums_of(ev: fb.Evaluation, unit: Labels, metric: Metric) -> tuple[Floats, Ca
         def of_columns(totals: Floats) -> Any:
             try:
                 return function(totals)
-            except (TypeError, ValueError):  # a formula of numbers alone
+            except (TypeError, ValueError):  # the formula takes plain numbers only
                 return np.array([function(column) for column in totals.T])
 
         return np.array(found), of_columns
@@ -265,21 +265,21 @@ def errors(
 
 
 def covered(people: Population, metric: Metric) -> str:
-    """Return the share of samples whose interval holds the score of the population, of those that have one."""
+    """Return the share in percent of the samples with an interval whose interval covers the population's score."""
     return f"{100 * of_samples(people, metric)[0]:.1f}"
 
 
 def covered_with_width(people: Population, metric: Metric) -> str:
-    """Return the same, and how wide the interval of the median sample is to one that does not move.
+    """Return the coverage in percent, and the median width relative to intervals without an allowance.
 
-    That has the divisor of scores without a largest component, so that its degrees of freedom are fewer.
+    Intervals without the allowance for one more component have another divisor, and thus fewer degrees of freedom.
     """
     share, width = of_samples(people, metric)
     return f"{100 * share:.1f} ({width:.2f})"
 
 
 def of_samples(people: Population, metric: Metric) -> tuple[float, float]:
-    """Return the share of samples whose interval holds the score of the population, and the relative median width."""
+    """Return the share of samples whose interval covers the population's score, and the relative median width."""
     own, hits, n = Sampled.of(people, people.runs[0], metric), 0, 0
     widths: list[tuple[float, float]] = []
     less = LESS_VARIANCE_OF_AMOUNTS if is_mean(metric) else LESS_VARIANCE_OF_SUMS
@@ -305,7 +305,7 @@ def of_samples(people: Population, metric: Metric) -> tuple[float, float]:
 
 
 def covered_difference(people: Population, metric: Metric) -> str:
-    """Return the same of the difference between two runs."""
+    """Return the share in percent of samples whose interval covers the difference between two runs."""
     before, after = (Sampled.of(people, ev, metric) for ev in people.runs)
     wanted, hits, key = after.wanted - before.wanted, 0, ("new", metric.name)
     sizes = np.maximum(before.sizes, after.sizes)
@@ -331,7 +331,7 @@ def table(
     *,
     turned: bool = False,
 ) -> None:
-    """Print a table of coverage in percent, with a row for each score, or if `turned` for each population."""
+    """Print a table of coverage in percent, with a row for each score or, if `turned`, for each population."""
     rows: dict[str, list[str]] = {score: [] for score in scores}
     for k, (kind, drawn) in enumerate(populations.values()):
         people = Population.of(labels, kind, drawn, n_samples, seed + k)

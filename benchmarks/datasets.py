@@ -1,6 +1,6 @@
-"""The files that hold a shape's rows, so that the processes of all rivals read the same bytes.
+"""The files of a data set, from which the processes of all rivals read the same bytes.
 
-Rows that rivals hold in memory come from one Arrow file; rows that they read themselves, from Parquet files.
+Rows that rivals hold in memory are loaded from one Arrow file; rivals that read files themselves get Parquet files.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from benchmarks.synthetic import generate
 __all__ = ["DEFAULT_DIRECTORY", "Dataset", "Layout", "file_bytes", "load_rows", "read_files", "write_rows"]
 
 DEFAULT_DIRECTORY = Path("/var/tmp/fastbcubed-benchmarks")
-VERSION = 2  # raise it when a seed makes other rows
+VERSION = 2  # to be raised if the same seed generates other rows
 
-#: In memory; one Parquet file with both labels and a weight; two, with items and clusters; one with labels alone.
+#: In memory; one Parquet file of both labels and a weight; two files of items and clusters; one file of labels only.
 Layout = Literal["arrays", "table", "tables", "labels"]
 FILES = {"table": ("items",), "tables": ("truth", "prediction"), "labels": ("items",)}
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A shape, a size, a type of ids, a seed, and how the rows are laid out."""
+    """A data set: shape, size, type of ids, seed, and layout of the rows."""
 
     shape: str
     n_items: int
@@ -44,17 +44,17 @@ class Dataset:
         return self.layout in ("arrays", "table")
 
     def path(self, directory: Path) -> Path:
-        """Say where the rows are kept: in an Arrow file, or in a directory of Parquet files."""
+        """Return where the rows are stored: an Arrow file, or a directory of Parquet files."""
         end = ".arrow" if self.layout == "arrays" else f"-{self.layout}"
         return directory / f"{self.shape}-{self.n_items}-{self.ids}-seed{self.seed}-v{VERSION}{end}"
 
     def fields(self) -> dict[str, Any]:
-        """Give the fields as a dictionary."""
+        """Return the fields as a dictionary."""
         return asdict(self)
 
 
 def write_rows(dataset: Dataset, directory: Path) -> Path:
-    """Make the rows and write them, unless they are there."""
+    """Generate the rows and write them, unless the files exist."""
     path = dataset.path(directory)
     if path.exists():
         return path
@@ -82,7 +82,7 @@ def write_parquet(dataset: Dataset, path: Path) -> Path:
 
 
 def read_files(path: Path) -> None:
-    """Read files to their ends, so that the system holds as much of them in memory as it can."""
+    """Read whole files, so that the system caches as much of them as it can."""
     for file in path.iterdir():
         with file.open("rb", buffering=0) as stream:
             while stream.read(1 << 24):
@@ -90,7 +90,7 @@ def read_files(path: Path) -> None:
 
 
 def file_bytes(path: Path) -> int:
-    """Bytes of a file, or of all files in a directory."""
+    """Return the size in bytes of a file, or of all files in a directory."""
     return sum(file.stat().st_size for file in (path.iterdir() if path.is_dir() else [path]))
 
 
@@ -110,7 +110,7 @@ def write_arrow(dataset: Dataset, path: Path) -> Path:
 
 
 def load_rows(path: Path) -> Rows:
-    """Copy the rows from a mapped file into the process's own memory."""
+    """Copy the rows from a memory-mapped file into the process's own memory."""
     with pa.memory_map(str(path)) as source:
         reader = pa.ipc.open_file(source)
         batches = [reader.get_batch(index) for index in range(reader.num_record_batches)]
@@ -121,7 +121,7 @@ def load_rows(path: Path) -> Rows:
 def copy_column(parts: list[pa.Array], n_items: int) -> Any:
     """Copy one column: numbers into a NumPy array, strings into one Arrow array."""
     if pa.types.is_string(parts[0].type):
-        # An empty part makes sure that the strings are copied even if all came in one batch.
+        # With an empty part, strings are copied even if all are in one batch.
         return pa.concat_arrays([*parts, pa.array([], parts[0].type)])
     column = np.empty(n_items, parts[0].type.to_pandas_dtype())
     start = 0

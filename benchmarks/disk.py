@@ -1,4 +1,4 @@
-"""Scoring from Parquet files under a limit of memory: which files, and room on the disk for them."""
+"""Scoring Parquet files under a memory limit: the data sets, and the disk space for their files."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["BILLION", "BILLION_LIMIT", "LIMIT", "NoRoomError", "billion", "file_
 LIMIT = 2 << 30  # bytes that libraries may use
 BILLION, BILLION_LIMIT = 10**9, 8 << 30
 KEEP_FREE = 10 << 30  # bytes of disk
-SPILL = 48  # bytes of disk per item beside the files: 16 of its row, and 32 if it is a cell of its own
-ITEM = 160  # bytes of disk per item whose scores are written, which is done from two tables
-NAMES = {"table": 3, "tables": 4, "labels": 2}  # columns of a layout, a weight being as long as an integer
+SPILL = 48  # bytes of disk per item besides the files: 16 for its row, 32 if it is a cell of its own
+ITEM = 160  # bytes of disk per item if the scores of items are written, as for two tables
+NAMES = {"table": 3, "tables": 4, "labels": 2}  # columns of each layout; a weight has the size of an integer
 NAME_BYTES = {"int64": 8, "string": 21}
 
 
 class NoRoomError(Exception):
-    """The disk lacks room for what is to be measured."""
+    """The disk does not have enough space for a measurement."""
 
 
 def file_datasets(
     sizes: Iterable[int], shapes: Iterable[str], ids: Iterable[Ids], seed: int
 ) -> Iterator[Dataset]:
-    """List one table of integer labels, and two tables to be joined for each type of ids, at every size."""
+    """Yield, for every size, one table of integer labels, and two tables to join for each type of ids."""
     for n_items in sizes:
         for shape in shapes:
             yield Dataset(shape, n_items, "int64", seed, "table")
@@ -36,18 +36,18 @@ def file_datasets(
 
 
 def billion(n_items: int, seed: int) -> Dataset:
-    """Describe one table of two columns of labels, without weights."""
+    """Return the data set of one table with two columns of labels, without weights."""
     return Dataset("er", n_items, "int64", seed, "labels")
 
 
 @contextmanager
 def stored(dataset: Dataset, directory: Path) -> Iterator[None]:
-    """Make sure of room for files before they are made, and remove them at the end; arrays stay.
+    """Check the disk space before files are written, and remove them at the end; Arrow files are kept.
 
     Raises
     ------
     NoRoomError
-        If the disk lacks room.
+        If the disk does not have enough space.
     """
     if dataset.layout == "arrays":
         yield

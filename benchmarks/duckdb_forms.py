@@ -53,7 +53,7 @@ def queries(weight: str) -> dict[str, str]:
 
 
 def duckdb_connection(limits: Limits, memory: int) -> Any:
-    """Open a database in memory, with settings that help it, and bytes that it may use."""
+    """Open an in-memory database with favourable settings and a memory limit in bytes."""
     import duckdb
 
     connection = duckdb.connect(":memory:")
@@ -66,24 +66,24 @@ def duckdb_connection(limits: Limits, memory: int) -> Any:
 
 
 def own_share(limits: Limits) -> int:
-    """Leave a tenth of what the process may take to what DuckDB does not count."""
+    """Return nine tenths of the process's memory limit; the rest is for memory that DuckDB does not count."""
     return limits.memory // 10 * 9
 
 
 def arrow_table(rows: Rows) -> pa.Table:
-    """Put the rows into an Arrow table, without a copy."""
+    """Return the rows as an Arrow table, without a copy."""
     return pa.table({"t": rows.labels_true, "p": rows.labels_pred, "w": rows.weights})
 
 
 def duckdb_arrow(rows: Rows, limits: Limits) -> Any:
-    """Let DuckDB read Arrow memory."""
+    """Return a connection that queries the rows as an Arrow table."""
     connection = duckdb_connection(limits, own_share(limits))
     connection.register("items", arrow_table(rows))
     return connection
 
 
 def duckdb_table(rows: Rows, limits: Limits) -> Any:
-    """Load the rows into a table of DuckDB's own, in memory."""
+    """Return a connection with the rows in a native in-memory table."""
     connection = duckdb_connection(limits, own_share(limits))
     connection.register("arrow_items", arrow_table(rows))
     connection.execute("CREATE TABLE items AS SELECT * FROM arrow_items")
@@ -92,7 +92,7 @@ def duckdb_table(rows: Rows, limits: Limits) -> Any:
 
 
 def duckdb_files(view: str) -> Callable[[Path, Limits], Any]:
-    """Let DuckDB read Parquet files, each time anew."""
+    """Return a function that makes a connection whose queries read Parquet files each time."""
 
     def prepare(path: Path, limits: Limits) -> Any:
         connection = duckdb_connection(limits, limits.memory)
@@ -105,7 +105,7 @@ def duckdb_files(view: str) -> Callable[[Path, Limits], Any]:
 def duckdb_form(
     name: str, query: str, prepare: Callable[[Any, Limits], Any], reads: Layout = "arrays"
 ) -> Form:
-    """Make an entry of the table: a query, and where its rows lie."""
+    """Return the form of a query on rows that `prepare` provides."""
 
     def score(connection: Any) -> dict[str, float]:
         return with_f1(*connection.execute(query).fetchone())

@@ -1,11 +1,11 @@
-"""What `explain` reports where nothing is there, what it finds where something is, and how long it takes.
+"""The false and true discoveries of `explain`, and its speed.
 
-    python -m benchmarks.explaining nulls FOLDER [runs]     # nothing planted
-    python -m benchmarks.explaining power FOLDER [runs]     # planted slices, effect against share found
-    python -m benchmarks.explaining speed [rows] [columns]  # beside a group-by of every pair of columns
+    python -m benchmarks.explaining nulls FOLDER [runs]     # nothing planted: false discoveries
+    python -m benchmarks.explaining power FOLDER [runs]     # planted slices: share found, by size of the effect
+    python -m benchmarks.explaining speed [rows] [columns]  # against a group-by of every pair of columns
 
-FOLDER holds data sets as folders with truth.parquet and predictions; the inventors of patents are there without it.
-Attributes are drawn by true cluster, so that all items of an entity have the same values. All runs are in this process.
+FOLDER has data sets as folders with truth.parquet and predictions; the patents' inventors are available without it.
+Attributes are drawn by true cluster, so all items of an entity have the same values. All runs are in this process.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from fastbcubed.results.explain_items import (
     score_of_rows,
 )
 
-#: Data sets, and the prediction of each.
+#: The data sets, and the prediction of each.
 NULLS = {
     "patentsview": "pred_20211230",
     "historical_people": "pred_splink_p95",
     "inspire_wang": "pred_name_affiliation",
 }
-#: Shares of the components of a planted slice that lose half or more, and the data sets they are planted in.
+#: Shares of the components of a planted slice that lose half of their recall or more, and data sets to plant them in.
 EFFECTS, PLANTED = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5), ("patentsview", "historical_people")
-#: Of how many runs one is done with items taken for independent, too: these report something every time.
+#: One of so many runs is repeated with items treated as independent, which reports something every time.
 FEWER = 5
-#: The value that is planted, which a sixth of the entities have.
+#: The planted value, which a sixth of the entities have.
 ATTRIBUTE, VALUE = "kind", "a"
 
 Labels = NDArray[np.int64]
 
 
 def clusterings(name: str, folder: Path) -> tuple[Labels, Labels]:
-    """Return the labels of the items that truth and prediction have."""
+    """Return the true and predicted labels of the common items of a data set."""
     if name == "patentsview":
         data = fb.example(name)
         sides: list[Any] = [data.truth, data.predictions[NULLS[name].removeprefix("pred_")]]
@@ -64,7 +64,7 @@ def clusterings(name: str, folder: Path) -> tuple[Labels, Labels]:
 
 
 def attributes(true: Labels, rng: np.random.Generator) -> dict[str, Any]:
-    """Return attributes that are drawn by true cluster: few values, many, numbers, years, and one with nulls."""
+    """Return attributes drawn by true cluster: few values, many values, numbers, years, and one with nulls."""
     n = int(true.max()) + 1
     usual = 1 / np.arange(1, 31)
     few = rng.integers(0, 3, n)
@@ -78,7 +78,7 @@ def attributes(true: Labels, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def explain(ev: fb.Evaluation, columns: dict[str, Any], *, by_item: bool = False) -> fb.Explanation:
-    """Return the explanation of F1, by component, or with items taken for independent."""
+    """Return the explanation of F1 by component, or with items treated as independent."""
     table = pa.table(columns)
     if not by_item:
         return ev.explain(table)
@@ -92,7 +92,7 @@ def explain(ev: fb.Evaluation, columns: dict[str, Any], *, by_item: bool = False
 
 
 def rows_of(table: list[list[str]]) -> None:
-    """Print a table, the first row of which is its header."""
+    """Print a Markdown table whose first row is the header."""
     head, *rows = table
     print("|", " | ".join(head), "|")
     print("|", " | ".join(["---", *("---:" for _ in head[1:])]), "|")
@@ -101,7 +101,7 @@ def rows_of(table: list[list[str]]) -> None:
 
 
 def nulls(folder: Path, n_runs: int) -> None:
-    """Print how many runs report anything where nothing is there."""
+    """Print the share of runs that report a slice although none was planted."""
     found = [
         ["data", "items", "components", "by component", "slices a run", "items independent", "slices a run"]
     ]
@@ -125,10 +125,10 @@ def nulls(folder: Path, n_runs: int) -> None:
 def planted(
     true: Labels, pred: Labels, units: Labels, chosen: NDArray[np.bool_], rng: Any, effect: float
 ) -> Labels:
-    """Return a prediction in which, of the components with several items that are chosen, a share is taken apart.
+    """Return a prediction in which a share of the components with several chosen items is split up.
 
-    The chosen items of such a component are each alone, so that those of true clusters of two or more lose half of
-    their recall or more.
+    The chosen items of such a component become singletons, so that those of true clusters of two or more items lose at
+    least half of their recall.
     """
     size = np.bincount(units[chosen], minlength=units.max() + 1)
     several = np.flatnonzero(size > 1)
@@ -139,7 +139,7 @@ def planted(
 
 
 def power(folder: Path, n_runs: int) -> None:
-    """Print the share of planted slices that are found, and of what is found the share that was not planted."""
+    """Print the share of planted slices that are found, and the share of found slices that were not planted."""
     found = [["data", "components hit", "recall lost inside", "elsewhere", "found", "false discoveries"]]
     for name in PLANTED:
         true, pred = clusterings(name, folder)
@@ -169,7 +169,7 @@ def power(folder: Path, n_runs: int) -> None:
 
 
 def made(n_items: int, n_columns: int) -> tuple[pa.Table, pa.Table]:
-    """Return a truth with columns of few values, half of them by entity, and a prediction with splits and merges."""
+    """Return a truth with columns of few values, half of them constant by entity, and a prediction with errors."""
     rng = np.random.default_rng(0)
     sizes = rng.geometric(0.4, n_items)
     true = np.repeat(np.arange(n_items), sizes)[:n_items]
@@ -188,7 +188,7 @@ def made(n_items: int, n_columns: int) -> tuple[pa.Table, pa.Table]:
 
 
 def in_polars(table: pa.Table) -> Callable[[], None]:
-    """Return a group-by of every pair of columns in Polars: items, losses, squares."""
+    """Return a Polars group-by of every pair of columns: numbers of items, sums of losses, and of their squares."""
     import polars as pl
 
     frame = pl.DataFrame(table)
@@ -202,7 +202,7 @@ def in_polars(table: pa.Table) -> Callable[[], None]:
 
 
 def in_duckdb(table: pa.Table) -> Callable[[], None]:
-    """Return the same in DuckDB, from a table of its own."""
+    """Return the same group-by in DuckDB, on a native table."""
     import duckdb
 
     own = duckdb.connect()
@@ -220,7 +220,7 @@ def in_duckdb(table: pa.Table) -> Callable[[], None]:
 
 
 def timed(work: Callable[[], Any]) -> Iterator[float]:
-    """Yield wall and processor time of the second call."""
+    """Yield the wall time, then the processor time, of the second of two calls."""
     work()
     wall, processor = time.perf_counter(), time.process_time()
     work()
@@ -228,7 +228,7 @@ def timed(work: Callable[[], Any]) -> Iterator[float]:
 
 
 def speed(n_items: int, n_columns: int) -> None:
-    """Print the time of an explanation beside that of a group-by of every pair of columns."""
+    """Print the time of an explanation, and of a group-by of every pair of columns."""
     truth, prediction = made(n_items, n_columns)
     ev = fb.evaluate(truth, prediction)
     lost = pa.array(1 - ev.items(columns=()).to_arrow().sort_by("item")["recall"].to_numpy())
@@ -248,7 +248,7 @@ def speed(n_items: int, n_columns: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Print the tables of a part."""
+    """Print the tables of the requested part."""
     warnings.simplefilter("ignore")
     part, given = arguments[0], arguments[1:]
     if part == "speed":

@@ -1,4 +1,4 @@
-"""What each family of scores adds to building the cells, and how scikit-learn's scores compare."""
+"""The time of each family of scores relative to building the cells, and of the same scores in scikit-learn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks.shapes import generate
 __all__ = ["FUNCTIONS", "measure_families", "measure_functions"]
 
 FAMILIES = ("pairs", "matching", "entropy", "edit", "coreference")
-#: Functions of `fastbcubed.metrics` that scikit-learn has under the same name.
+#: Functions of `fastbcubed.metrics` that scikit-learn has under the same or another name.
 FUNCTIONS = (
     "v_measure_score",
     "homogeneity_score",
@@ -27,21 +27,21 @@ FUNCTIONS = (
     "rand_score",
     "fowlkes_mallows_score",
 )
-#: Takes time that is quadratic in the number of clusters in scikit-learn.
+#: A function whose time in scikit-learn is quadratic in the number of clusters.
 AMI = "adjusted_mutual_info_score"
 
 
 def seconds_of(call: Callable[[], Any]) -> float:
-    """Return the seconds of one call."""
+    """Return the seconds that one call takes."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
 
 
 def measure_families(n_items: int, runs: int = 3, threads: int | None = None) -> Iterator[dict[str, Any]]:
-    """Time building cells of shape `er`, and the scores of each family after it; give result lines.
+    """Yield result lines of the time to build the cells of shape `er`, and to score each family from them.
 
-    Scores that pair clusters one to one take a search and are timed apart.
+    Scores of one-to-one pairings of clusters need a search and are timed separately.
     """
     import fastbcubed as fb
     from fastbcubed.metrics.registry import resolve
@@ -56,7 +56,7 @@ def measure_families(n_items: int, runs: int = 3, threads: int | None = None) ->
             return fb.contingency(rows.labels_true, rows.labels_pred, weight=weight, threads=threads)
 
         def score(metrics: Sequence[Any]) -> float:
-            cells = build()  # anew, as it keeps what several scores come from
+            cells = build()  # a new evaluation each time, because it caches shared sums
             with Pool(threads) as pool:
                 return seconds_of(lambda: overall(cells, metrics, pool=pool))
 
@@ -78,7 +78,7 @@ def measure_families(n_items: int, runs: int = 3, threads: int | None = None) ->
 def measure_functions(
     n_items: int, names: Sequence[str] = FUNCTIONS, runs: int = 3, limit: float = 600.0
 ) -> Iterator[dict[str, Any]]:
-    """Time functions from labels to score, of fastbcubed and of scikit-learn, each in a fresh process."""
+    """Yield result lines of functions from labels to a score, in fastbcubed and scikit-learn, in fresh processes."""
     for name in names:
         record: dict[str, Any] = {"kind": "function", "shape": "er", "n_items": n_items, "name": name}
         for package, key in (("fastbcubed", "seconds"), ("sklearn", "rival_seconds")):
@@ -97,9 +97,9 @@ def measure_functions(
 
 
 def main(package: str, name: str, n_items: str, runs: str) -> int:
-    """Print the score of one function and its seconds: the median of calls after one that compiles."""
+    """Print the score of one function and its seconds: the median of calls after the first, which compiles."""
     rows = generate("er", int(n_items))
-    if package == "sklearn":  # nothing to compile; one call is enough
+    if package == "sklearn":  # without compilation, one call is enough
         from sklearn.metrics import cluster as functions
 
         calls = 1

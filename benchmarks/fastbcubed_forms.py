@@ -14,7 +14,7 @@ from benchmarks.shapes import Rows
 __all__ = ["FORMS", "REFERENCE"]
 
 REFERENCE = "fastbcubed"
-#: What is written as Parquet, by what is kept of the evaluation.
+#: Notes on the Parquet files that an evaluation writes, by `keep`.
 WRITTEN = {
     "cells": "writes every cluster and cell as Parquet",
     "items": "writes every item, cluster and cell as Parquet",
@@ -22,12 +22,12 @@ WRITTEN = {
 
 
 def keep_rows(rows: Rows, limits: Limits) -> tuple[Rows, int]:
-    """Take the arrays as they are."""
+    """Return the arrays unchanged, with the number of threads."""
     return rows, limits.threads
 
 
 def score_rows(prepared: tuple[Rows, int]) -> dict[str, float]:
-    """Evaluate with the checks of the input and the counts that `evaluate` always makes."""
+    """Evaluate with weights, including the input checks and counts that `evaluate` always performs."""
     import fastbcubed as fb
 
     (labels_true, labels_pred, weights), threads = prepared
@@ -53,7 +53,7 @@ def check_rows(prepared: tuple[Rows, int]) -> dict[str, float]:
 
 
 def take_files(layout: Layout, keep: str) -> Callable[[Path, Limits], dict[str, Any]]:
-    """Give what makes the arguments of `evaluate` for Parquet files."""
+    """Return the function that makes the arguments of `evaluate` for Parquet files."""
 
     def prepare(path: Path, limits: Limits) -> dict[str, Any]:
         arguments: dict[str, Any] = {"keep": keep, "memory_limit": limits.memory, "threads": limits.threads}
@@ -83,12 +83,12 @@ def score_files(arguments: dict[str, Any]) -> dict[str, float]:
 
 
 def remove_written(arguments: dict[str, Any]) -> None:
-    """Remove what was written, so that the next call finds the disk as this one did."""
+    """Remove the written files, so that the next call starts from the same state of the disk."""
     shutil.rmtree(arguments["out"], ignore_errors=True)
 
 
 def files_form(layout: Layout, keep: str) -> Form:
-    """Make an entry of the table: how the rows are laid out, and what is kept of the result."""
+    """Return the form that evaluates files of a layout and keeps a part of the result."""
     packages, prepare = (REFERENCE,), take_files(layout, keep)
     if keep in WRITTEN:
         name, note = f"{REFERENCE}-{keep}", WRITTEN[keep]

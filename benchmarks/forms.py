@@ -1,4 +1,4 @@
-"""What a benchmark runs: one way to write the work with one library.
+"""The work that benchmarks measure, and its forms: one way to write it with one library.
 
 The work is weighted precision, recall, F1 and Jaccard index, each the weighted mean over all
 items. With cells (true, pred) of weight w, true clusters of weight a, predicted clusters of
@@ -7,7 +7,7 @@ weight b and N = sum of w:
     precision = sum(w * w / b) / N        recall = sum(w * w / a) / N
     jaccard_index = sum(w * w / (a + b - w)) / N        f1 = 2 PR / (P + R)
 
-From Parquet files it is the same, with weights where the files have them.
+The work on Parquet files is the same, with weights if the files have them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCORES = ("precision", "recall", "f1", "jaccard_index")
 
 
 class Limits(NamedTuple):
-    """What a rival may use: threads, bytes of memory, and a directory for what it spills."""
+    """The resources that a rival may use: threads, bytes of memory, and a directory for spilled data."""
 
     threads: int
     memory: int
@@ -33,18 +33,17 @@ class Limits(NamedTuple):
 
 
 class NotPossible(Exception):
-    """The library says that it does not do this work."""
+    """The library cannot do this work."""
 
 
 @dataclass(frozen=True)
 class Form:
     """One way to write the work with one library.
 
-    `prepare(rows, limits)` brings the rows into the library's own form, which is not timed; where the
-    layout that the form `reads` is one of files, it gets the directory that holds them instead of `Rows`.
-    `score(prepared)` does the work. `check(prepared)`, not timed either, gives the scores of the
-    same items without weights; `clear(prepared)` removes what `score` wrote. Above `max_items` the form is
-    not tried.
+    `prepare(rows, limits)` converts the rows to the library's own form, which is not timed; if the form
+    `reads` files, it gets their directory instead of `Rows`. `score(prepared)` does the work.
+    `check(prepared)`, not timed either, returns the scores of the same items without weights;
+    `clear(prepared)` removes files that `score` wrote. The form is not tried with more than `max_items`.
     """
 
     rival: str
@@ -57,23 +56,23 @@ class Form:
     max_items: int = 10**9
     note: str = ""
     reads: Layout = "arrays"
-    bounded: bool = True  # whether the library keeps a limit of memory that it is told
+    bounded: bool = True  # whether the library keeps to a memory limit
     clear: Callable[[Any], None] | None = None
 
     @property
     def key(self) -> str:
-        """Name of rival and form, as on the command line."""
+        """The name of rival and form, as on the command line."""
         return f"{self.rival}/{self.name}"
 
     @property
     def installed(self) -> bool:
-        """Whether all packages that the form needs can be found."""
+        """Whether all packages that the form needs are installed."""
         tops = (package.partition(".")[0] for package in self.packages)
         return all(importlib.util.find_spec(top) is not None for top in tops)
 
 
 def with_f1(precision: float, recall: float, jaccard_index: float | None = None) -> dict[str, float]:
-    """Name the scores and add the F1 of the two means."""
+    """Return the scores by name, with the F1 of mean precision and recall."""
     scores = {
         "precision": float(precision),
         "recall": float(recall),
@@ -85,7 +84,7 @@ def with_f1(precision: float, recall: float, jaccard_index: float | None = None)
 
 
 def means(w: Any, a: Any, b: Any) -> dict[str, float]:
-    """Reduce cells given as arrays to the means."""
+    """Return the scores from arrays of the weights of cells and of their true and predicted clusters."""
     square = w * w
     total = w.sum()
     return with_f1(

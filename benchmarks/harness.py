@@ -1,4 +1,4 @@
-"""How rivals are timed: each in fresh processes, in turn, under a limit of time and of memory."""
+"""The timing of rivals: each in fresh processes, in turn, under limits of time and memory."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ from benchmarks.rivals import REFERENCE
 __all__ = ["TOLERANCE", "Measurement", "Protocol", "measure_all"]
 
 ROOT = Path(__file__).parent.parent
-TOLERANCE = 1e-9  # rivals whose scores differ by more have not done the same work
+TOLERANCE = 1e-9  # a larger difference in scores means that rivals did not do the same work
 TOUCHED_PER_ITEM = 160  # bytes of memory per item touched before a process is timed
-SPARE = 512 << 20  # bytes the machine keeps free; a rival that would take them is ended
-WATCH = 0.05  # seconds between two looks at a process
+SPARE = 512 << 20  # bytes that the machine keeps free; a rival that would need them is killed
+WATCH = 0.05  # seconds between two checks of a process
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """How to measure: rounds, limits and places."""
+    """How to measure: rounds, limits and directories."""
 
     directory: Path
     rounds: int = 3
     threads: int = 1
     seconds: float = 600.0  # of one call
     memory: int = 20 << 30  # bytes resident
-    limit: int | None = None  # bytes that libraries are told to use; as many as they may have when absent
+    limit: int | None = None  # memory limit in bytes that libraries are given; by default, `memory`
 
     @property
     def told(self) -> int:
-        """Bytes that a library with a limit of memory is told."""
+        """The memory limit in bytes that libraries are given."""
         return self.memory if self.limit is None else self.limit
 
 
 @dataclass
 class Measurement:
-    """What came out for one form on one data set, all rounds together.
+    """The results of one form on one data set, over all rounds.
 
-    Each round is a process: one of the `first_seconds`, and three of the `warm_seconds` (one where
-    a call takes more than half a minute), whose median over all rounds is what tables show.
+    Each round is a process with one of the `first_seconds` and three of the `warm_seconds` (one, if a
+    call takes more than half a minute). Tables show the median of the latter over all rounds.
     """
 
     form: Form
@@ -64,7 +64,7 @@ class Measurement:
     prepare_seconds: list[float] = field(default_factory=list)
     peak_bytes: int = 0
     growth_bytes: int = 0
-    anonymous_bytes: int = 0  # how far anonymous memory rose in a call, at most
+    anonymous_bytes: int = 0  # largest rise of anonymous memory in a call
     read_bytes: int = 0  # from disk, by the last call
     written_bytes: int = 0
     file_bytes: int = 0  # of the data set
@@ -74,7 +74,7 @@ class Measurement:
     difference: float | None = None  # largest difference from the reference's scores
 
     def record(self) -> dict[str, Any]:
-        """Give the line of the result file."""
+        """Return the line of the result file as a dictionary."""
         fields = {k: v for k, v in vars(self).items() if k not in ("form", "dataset")}
         seconds = statistics.median(self.warm_seconds) if self.warm_seconds else None
         return {
@@ -90,7 +90,7 @@ class Measurement:
 
 
 def measure_all(dataset: Dataset, forms: Iterable[Form], protocol: Protocol) -> list[Measurement]:
-    """Measure the forms in turn, round by round; those that did not finish are not asked again."""
+    """Measure the forms in turn, round by round; a form that did not finish is not run again."""
     run_task({"task": "write", "dataset": dataset.fields(), "directory": str(protocol.directory)})
     forms = [form for form in forms if form.max_items >= dataset.n_items]
     size = file_bytes(dataset.path(protocol.directory))
@@ -115,7 +115,7 @@ def measure_all(dataset: Dataset, forms: Iterable[Form], protocol: Protocol) -> 
 
 
 def announce(measurement: Measurement, round_number: int) -> None:
-    """Tell on standard error what came out of one process."""
+    """Log the result of one process on standard error."""
     dataset = measurement.dataset
     what = f"{dataset.shape} {dataset.n_items:.0e} {dataset.ids} {dataset.layout} {measurement.form.key}"
     if measurement.outcome == "ok":
@@ -128,7 +128,7 @@ def announce(measurement: Measurement, round_number: int) -> None:
 
 
 def compare_scores(measurements: list[Measurement]) -> None:
-    """Note how far each form's scores are from those of fastbcubed, or else of the first form."""
+    """Record how much each form's scores differ from those of fastbcubed or, without it, of the first form."""
     finished = [m for m in measurements if m.outcome == "ok" and m.form.weighted]
     finished.sort(key=lambda m: m.form.rival != REFERENCE)
     if not finished:
@@ -144,7 +144,7 @@ def compare_scores(measurements: list[Measurement]) -> None:
 
 
 def touch_memory(dataset: Dataset, protocol: Protocol) -> None:
-    """Touch and free the memory that the next process needs, in a process of its own; then read its files."""
+    """Touch and free the memory that the next process needs, in a separate process; then read its files."""
     available = memory.available_memory()
     n_bytes = min(dataset.n_items * TOUCHED_PER_ITEM, protocol.told)
     if available is not None:
@@ -164,17 +164,17 @@ def worker_command(task: dict[str, Any]) -> list[str]:
 
 
 def worker_environment(threads: int, cache: Path) -> dict[str, str]:
-    """Give all libraries the same number of threads, and Numba a cache that starts out empty."""
+    """Return an environment with the same number of threads for all libraries, and an empty cache for Numba."""
     names = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
     own = {
         "NUMBA_CACHE_DIR": str(cache),
         "FASTBCUBED_INTERPRET": "0",
-    }  # warm calls are those of compiled kernels
+    }  # warm calls use compiled kernels
     return os.environ | dict.fromkeys(names, str(threads)) | own
 
 
 def measure_once(measurement: Measurement, protocol: Protocol, caches: Path, *, check: bool) -> None:
-    """Run one process, watch it, and add what it reports."""
+    """Run one process under the limits, and add its results to the measurement."""
     task = {
         "task": "measure",
         "form": measurement.form.key,
@@ -214,7 +214,7 @@ def measure_once(measurement: Measurement, protocol: Protocol, caches: Path, *, 
 def watch(
     process: subprocess.Popen[bytes], measurement: Measurement, protocol: Protocol
 ) -> tuple[str, str] | None:
-    """Collect events until the process ends; return outcome and message if a limit was passed."""
+    """Collect events until the process ends; return outcome and message if it exceeded a limit."""
     assert process.stdout is not None
     os.set_blocking(process.stdout.fileno(), False)
     waiting_since = time.monotonic()

@@ -1,7 +1,7 @@
-"""What ids and the stages of recall cost beside the diff and the sweep that they are asked of.
+"""The cost of ids and of the stages of recall, relative to the diff and the sweep behind them.
 
-`python -m benchmarks.ids_and_stages --items 1e6,1e7 --links 3e6` prints both tables. Every row is a process of its own,
-which asks a small input first, with all kernels compiled; seconds are processor time of all threads.
+`python -m benchmarks.ids_and_stages --items 1e6,1e7 --links 3e6` prints both tables. Each row is measured in a separate
+process, after a small input, with all kernels compiled; seconds are processor time of all threads.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from benchmarks.links import LinkCase, make_links
 from benchmarks.markdown import count, markdown, ratio, seconds, size
 from benchmarks.synthetic import Synthetic
 
-#: Items, or links, of what is asked first.
+#: Items, or links, of the small input.
 FEW = 200_000
 THRESHOLD = 0.5
 
 
 def busy(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the processor time that a call takes, and what it returns."""
+    """Return the processor time of a call, and its result."""
     start = time.process_time()
     found = call()
     return time.process_time() - start, found
 
 
 def ids(n_items: int, kind: str) -> dict[str, Any]:
-    """Measure a diff of shape `er`, whose labels are all renamed, its ids, and its registry."""
+    """Measure a diff of shape `er` with renamed labels, its ids, and its registry."""
     import fastbcubed as fb
 
     rows = Synthetic(n_items, "er").rows({"old": "true", "new": "pred"}, 0, n_items, ids=kind)
@@ -67,7 +67,7 @@ MEASURED: dict[str, Callable[[int, str], dict[str, Any]]] = {"ids": ids, "stages
 
 
 def measure(what: str, n: int, kind: str) -> dict[str, Any]:
-    """Measure in a process of its own."""
+    """Return the result of a measurement in a separate process."""
     command = [sys.executable, "-m", "benchmarks.ids_and_stages", "--process", what, str(n), kind]
     compiled = os.environ | {"FASTBCUBED_INTERPRET": "0"}
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, env=compiled)
@@ -75,7 +75,7 @@ def measure(what: str, n: int, kind: str) -> dict[str, Any]:
 
 
 def ids_table(sizes: list[int]) -> str:
-    """Return the table of ids beside a diff."""
+    """Return the table of the cost of ids and of the diff."""
     rows = []
     for n in sizes:
         for kind in ("int", "string"):
@@ -103,7 +103,7 @@ def ids_table(sizes: list[int]) -> str:
 
 
 def stages_table(sizes: list[int]) -> str:
-    """Return the table of stages beside an evaluation and a sweep."""
+    """Return the table of the cost of stages, of an evaluation, and of the sweep."""
     rows = []
     for n in sizes:
         found = measure("stages", n, "int")

@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Whether each call keeps its memory limit, with all that follows it: what is shown, saved, loaded and listed."""
+"""Whether each call keeps to its memory limit, and showing, saving, loading and listing its result do, too."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from benchmarks.markdown import markdown, rewrite_regions
 
 __all__ = ["SETTINGS", "Setting", "measure", "write_files"]
 
-#: What the library states beside a limit, in MiB; the limit of a setting that does not say another, and of links.
+#: Memory in MiB that the library states it needs in addition to a limit; the default limit; and that of links.
 BESIDE, LIMIT, OF_LINKS = 256, 64, 192
-#: Rows of the files, and of those of long texts, of slices and of links.
+#: Rows of the files, and of those with long texts, slices and links.
 ROWS, TEXTS, SLICES, LINKED = 4_000_000, 600_000, 600_000, 1_000_000
-FEW = 60  # rows of the files that a process works on first, which compiles and imports
+FEW = 60  # rows of the small files that a process reads first, to import and compile
 
 
 class Setting(NamedTuple):
-    """A call under a limit, and what follows it.
+    """A call under a memory limit, and the calls on its result.
 
-    `code` finds `LIMIT`, the folder `OUT`, and `file(name)`, the path of a file of `write_files`.
+    `code` can use `LIMIT`, the folder `OUT`, and `file(name)`, the path of a file that `write_files` wrote.
     """
 
     verb: str
@@ -44,7 +44,7 @@ class Setting(NamedTuple):
 
 
 def _save(result: str) -> str:
-    """Return what shows a result in all ways, saves and loads it, and shows that."""
+    """Return code that shows a result in all ways, saves it, loads it, and shows the loaded one."""
     keep = ", keep='cells'" if "fb.evaluate(" in result or "fb.diff(" in result else ""
     return f"""
 {result}
@@ -328,7 +328,7 @@ SETTINGS = (
 )
 
 
-#: What a process runs: the small files first, which compiles, then the others. Prints by how many MiB it grew at most.
+#: The code of a process: it runs the small files first, to compile, then the others, and prints its growth in MiB.
 PROGRAM = """
 import contextlib, io, os, shutil, sys, threading, time, warnings
 from pathlib import Path
@@ -392,12 +392,12 @@ print((most[0] - before) >> 20)
 
 
 def text_of(numbers: Any, width: int) -> pa.Array:
-    """Return numbers as texts of this many letters that differ at their ends."""
+    """Return numbers as texts of this many characters, which differ only at the end."""
     return pa.array(np.char.zfill(numbers.astype(str), width))
 
 
 def write_files(folder: Path, share: float = 1.0) -> None:
-    """Write the files that settings read: all of them, and few rows of each."""
+    """Write the files that settings read, each with all rows and with few rows."""
     for size in ("few", "many"):
         (folder / size).mkdir(parents=True, exist_ok=True)
 
@@ -470,14 +470,14 @@ def write_files(folder: Path, share: float = 1.0) -> None:
 
 
 def measure(setting: Setting, folder: Path) -> dict[str, Any]:
-    """Run a setting in a process of its own; where it is refused by name, again with the limit that is asked for."""
+    """Run a setting in a separate process; if it is refused, run it again with the limit that the error names."""
     limit, refused = setting.limit, ""
     for _ in range(6):
         program = PROGRAM.format(folder=str(folder), code=setting.code, limit=limit)
         ran = subprocess.run(
             [sys.executable, "-c", program],
             cwd=ROOT,
-            env={**os.environ, "FASTBCUBED_INTERPRET": "0"},  # the small call compiles
+            env={**os.environ, "FASTBCUBED_INTERPRET": "0"},  # includes compilation with the small files
             capture_output=True,
             text=True,
             timeout=900,

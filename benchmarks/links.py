@@ -1,4 +1,4 @@
-"""Thresholds of links: the whole curve beside one evaluation, and beside one after the other at 20 thresholds."""
+"""Thresholds of links: the time of the whole curve, of one evaluation, and of 20 thresholds one by one."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from benchmarks.harness import ROOT
 
 __all__ = ["CASES", "QUICK_CASES", "LinkCase", "make_links", "measure_links", "write_links"]
 
-#: Thresholds that rivals cluster at, one after the other.
+#: The thresholds at which rivals cluster, one by one.
 THRESHOLDS = tuple(np.linspace(0.05, 0.95, 20).round(4).tolist())
 WARM = 2  # calls after the first
-LINKS_AT_ONCE = 10**7  # that are made and written
+LINKS_AT_ONCE = 10**7  # links that are generated and written at once
 
 
 @dataclass(frozen=True)
 class LinkCase:
-    """Items in true clusters of mean size 2.5, and links: most within them and strong, others anywhere and weak."""
+    """Items in true clusters of mean size 2.5, with mostly strong links within clusters, and weak links anywhere."""
 
     n_items: int
     n_links: int
-    decimals: int | None = None  # of the scores; all digits when absent
-    rivals: bool = False  # whether to measure 20 thresholds one by one, too
-    limit: str | None = None  # memory that a sweep from Parquet files may take; from memory without one
+    decimals: int | None = None  # decimal digits of the scores; by default, all
+    rivals: bool = False  # whether to measure also 20 thresholds one by one
+    limit: str | None = None  # memory limit of a sweep of Parquet files; None for tables in memory
 
 
 CASES = (
@@ -46,7 +46,7 @@ CASES = (
     LinkCase(10**6, 3 * 10**6, rivals=True),
     LinkCase(10**6, 3 * 10**6, decimals=3),
 )
-#: Take some 6 GiB, and 8.
+#: Cases that need about 6 and 8 GiB of memory.
 LARGE_CASES = (
     LinkCase(10**7, 3 * 10**7, rivals=True),
     LinkCase(10**7, 3 * 10**7, decimals=3),
@@ -60,7 +60,7 @@ QUICK_CASES = (
 
 
 def make_links(case: LinkCase) -> tuple[pa.Table, pa.Table]:
-    """Make the truth and the links: hashed item ids, shuffled rows."""
+    """Return the truth and the links, with hashed item ids and shuffled rows."""
     rng = np.random.default_rng([0, case.n_items, case.n_links])
     sizes = rng.geometric(0.4, case.n_items)
     truth = rng.permutation(np.repeat(np.arange(sizes.size), sizes)[: case.n_items])
@@ -73,14 +73,14 @@ def make_links(case: LinkCase) -> tuple[pa.Table, pa.Table]:
     if case.decimals is not None:
         scores = scores.round(case.decimals)
     shuffled = rng.permutation(left.size)
-    odd = np.uint64(0x9E3779B97F4A7C15)  # multiplying by it scatters ids over 64 bits, one to one
+    odd = np.uint64(0x9E3779B97F4A7C15)  # multiplying by it maps ids one to one to 64 bits
     ids = (np.arange(1, case.n_items + 1, dtype=np.uint64) * odd).view(np.int64)
     named = {"left": ids[left[shuffled]], "right": ids[right[shuffled]], "score": scores[shuffled]}
     return pa.table({"item": ids, "cluster": truth}), pa.table(named)
 
 
 def write_links(case: LinkCase, folder: Path) -> tuple[Path, Path]:
-    """Write a truth and links as `make_links` makes them, links part by part, and return their files."""
+    """Write a truth and links like those of `make_links`, links in parts, and return the paths of the files."""
     rng = np.random.default_rng([0, case.n_items, case.n_links])
     sizes = rng.geometric(0.4, case.n_items)
     truth = rng.permutation(np.repeat(np.arange(sizes.size), sizes)[: case.n_items])
@@ -101,7 +101,7 @@ def write_links(case: LinkCase, folder: Path) -> tuple[Path, Path]:
 
 
 def measure_links(cases: tuple[LinkCase, ...] = CASES, rounds: int = 1) -> Iterator[dict[str, Any]]:
-    """Measure each case in fresh processes; give result lines."""
+    """Measure each case in fresh processes; yield result lines."""
     for case in cases:
         record: dict[str, Any] = {"kind": "links", **asdict(case)}
         command = [sys.executable, "-m", "benchmarks.links", "--case", json.dumps(asdict(case))]
@@ -126,8 +126,8 @@ def measure(case: LinkCase) -> dict[str, Any]:
 
     import fastbcubed as fb
 
-    warnings.simplefilter("ignore", fb.EvaluationWarning)  # of giant clusters, at low thresholds
-    small = make_links(LinkCase(1_000, 3_000))  # loads what is compiled
+    warnings.simplefilter("ignore", fb.EvaluationWarning)  # warnings of giant clusters at low thresholds
+    small = make_links(LinkCase(1_000, 3_000))  # loads the compiled kernels
     fb.sweep(*small, progress=False)
     fb.evaluate(small[0], fb.Clustering.from_links(small[1], threshold=0.5), progress=False)
     if case.limit is not None:
@@ -154,7 +154,7 @@ def measure(case: LinkCase) -> dict[str, Any]:
 
 
 def measure_files(case: LinkCase) -> dict[str, Any]:
-    """Measure one sweep from Parquet files within a limit, and one evaluation; another process writes the files."""
+    """Measure one sweep of Parquet files under a limit, and one evaluation; another process writes the files."""
     import fastbcubed as fb
 
     with tempfile.TemporaryDirectory() as folder:
@@ -179,7 +179,7 @@ def measure_files(case: LinkCase) -> dict[str, Any]:
 
 
 def timed(call: Callable[[], Any], warm: int = WARM) -> tuple[tuple[float, float], Any]:
-    """Return the median seconds and processor time of warm calls, or of the only one; and what the last returned."""
+    """Return the median seconds and processor time of warm calls, or of a single one, and the last result."""
     taken: list[tuple[float, float]] = []
     answer = None
     for _ in range(1 + warm):
@@ -192,7 +192,7 @@ def timed(call: Callable[[], Any], warm: int = WARM) -> tuple[tuple[float, float
 
 
 def measure_rivals(truth: pa.Table, links: pa.Table, sweep: Any) -> dict[str, Any]:
-    """Measure what clusters at 20 thresholds one after the other; with SciPy each clustering is also evaluated."""
+    """Measure clustering at 20 thresholds, one by one; clusterings made with SciPy are also evaluated."""
     found: dict[str, Any] = {}
     if importlib.util.find_spec("scipy"):
         took, scores = timed(lambda: list(scipy_scores(truth, links)), warm=0)
@@ -207,7 +207,7 @@ def measure_rivals(truth: pa.Table, links: pa.Table, sweep: Any) -> dict[str, An
 
 
 def scipy_scores(truth: pa.Table, links: pa.Table) -> Iterator[float]:
-    """Give F1 at each threshold: components by SciPy, evaluated by position."""
+    """Yield F1 at each threshold: components by SciPy, evaluated by position."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -229,7 +229,7 @@ def scipy_scores(truth: pa.Table, links: pa.Table) -> Iterator[float]:
 
 
 def splink_clusters(truth: pa.Table, links: pa.Table) -> None:
-    """Cluster at all thresholds with Splink's own function, and DuckDB."""
+    """Cluster at all thresholds with Splink's own function on DuckDB."""
     from splink import DuckDBAPI
     from splink.internals.clustering import cluster_pairwise_predictions_at_multiple_thresholds
 
@@ -241,7 +241,7 @@ def splink_clusters(truth: pa.Table, links: pa.Table) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Measure one case given as JSON, or the usual ones, and print them."""
+    """Measure one case given as JSON, or the default ones, and print the results."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.links", description=__doc__)
     parser.add_argument("--case", help="one case as JSON, measured in this process")
     parser.add_argument("--large", action="store_true", help="also 3e7 links, and 1e8 from Parquet")

@@ -1,4 +1,4 @@
-"""Facts about the machine and the versions that a result holds for."""
+"""Facts about the machine and the versions to which a result applies."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ PACKAGES = (
 
 
 def usable_cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def machine_facts(threads: int) -> dict[str, Any]:
-    """Describe the processor, memory, operating system, versions and threads."""
+    """Return processor, memory, operating system, versions and threads."""
     return {
         "cpu": cpu_model(),
         "cores": usable_cores(),
@@ -49,17 +49,17 @@ def machine_facts(threads: int) -> dict[str, Any]:
 
 
 def cpu_model() -> str:
-    """Name of the processor."""
+    """Return the name of the processor."""
     return cpu_field("model name") or platform.processor() or platform.machine()
 
 
 def cpu_flags() -> list[str]:
-    """List the flags of the processor, where Linux does."""
+    """Return the flags of the processor, which only Linux lists."""
     return cpu_field("flags").split()
 
 
 def cpu_field(field: str) -> str:
-    """First value of a field of /proc/cpuinfo, or an empty string."""
+    """Return the first value of a field of /proc/cpuinfo, or an empty string."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -72,7 +72,7 @@ def cpu_field(field: str) -> str:
 
 
 def system_name() -> str:
-    """Name and version of the operating system."""
+    """Return the name and version of the operating system."""
     try:
         name = platform.freedesktop_os_release()["PRETTY_NAME"]
     except (OSError, KeyError):
@@ -84,7 +84,7 @@ def system_name() -> str:
 
 
 def version(package: str) -> str | None:
-    """Installed version of a package, or None."""
+    """Return the installed version of a package, or None."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

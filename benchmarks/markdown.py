@@ -1,4 +1,4 @@
-"""How figures and tables are written in Markdown, and put between the markers of a document."""
+"""Figures and tables in Markdown, and their insertion between the markers of a document."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["count", "markdown", "ratio", "rewrite_regions", "seconds", "size"]
 
 
 def markdown(head: Iterable[str], rows: Iterable[Iterable[str]], left: int) -> str:
-    """Lay out a table with padded columns; the first `left` ones are aligned to the left."""
+    """Return a table with padded columns, the first `left` of which are left-aligned."""
     table = [list(head), *(list(row) for row in rows)]
     widths = [max(4, *(len(row[column]) for row in table)) for column in range(len(table[0]))]
 
@@ -25,12 +25,12 @@ def markdown(head: Iterable[str], rows: Iterable[Iterable[str]], left: int) -> s
 
 
 def seconds(value: float) -> str:
-    """Write seconds or milliseconds with three digits."""
+    """Return seconds as text, in seconds or milliseconds, with three digits."""
     return f"{value:.3g} s" if value >= 1 else f"{value * 1e3:.3g} ms"
 
 
 def ratio(value: float, reference: float | None) -> str:
-    """Write how many times longer than fastbcubed it took."""
+    """Return as text how many times longer than the reference a rival took."""
     if reference is None:
         return ""
     times = value / reference
@@ -39,14 +39,14 @@ def ratio(value: float, reference: float | None) -> str:
 
 
 def size(n_bytes: int) -> str:
-    """Write bytes in GiB or MiB."""
+    """Return bytes as text in GiB or MiB."""
     if n_bytes >= 2**30:
         return f"{n_bytes / 2**30:.1f} GiB"
     return f"{n_bytes / 2**20:.0f} MiB"
 
 
 def count(value: float) -> str:
-    """Write a large number in thousands, millions or billions."""
+    """Return a large number as text in thousands, millions or billions."""
     for unit, name in ((1e9, " billion"), (1e6, " M"), (1e3, " k")):
         if value >= unit:
             return f"{value / unit:.3g}{name}"
@@ -54,7 +54,7 @@ def count(value: float) -> str:
 
 
 def rewrite_regions(text: str, tables: dict[str, str]) -> tuple[str, set[str]]:
-    """Put the tables between their markers; return the text and the names that have markers there."""
+    """Return the text with tables between their markers, and the names of the tables that have markers."""
     found = set()
     for name, table in tables.items():
         start, end = f"<!-- benchmark:{name} -->", f"<!-- /benchmark:{name} -->"

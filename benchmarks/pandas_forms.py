@@ -14,7 +14,7 @@ __all__ = ["FORMS"]
 
 
 def pandas_frame(rows: Rows, limits: Limits) -> Any:
-    """Make a pandas data frame; strings stay in Arrow memory, as pandas keeps them by itself."""
+    """Return a pandas data frame, whose strings are in Arrow memory, the default of pandas."""
     import pandas as pd
 
     labels_true, labels_pred, weights = rows
@@ -26,7 +26,7 @@ def pandas_frame(rows: Rows, limits: Limits) -> Any:
 
 
 def pandas_factorize(frame: Any) -> dict[str, float]:
-    """Factorize both labels and the pairs of their codes; sum with `numpy.bincount`."""
+    """Factorize both labels, and the pairs of their codes; sum with `numpy.bincount`."""
     import pandas as pd
 
     true_codes, _ = pd.factorize(frame["t"])

@@ -15,7 +15,7 @@ __all__ = ["FORMS"]
 
 
 def polars_frame(rows: Rows, limits: Limits) -> Any:
-    """Make a Polars data frame (its threads are set by POLARS_MAX_THREADS)."""
+    """Return a Polars data frame (POLARS_MAX_THREADS sets its threads)."""
     import polars as pl
 
     def column(labels: Any) -> Any:
@@ -27,7 +27,7 @@ def polars_frame(rows: Rows, limits: Limits) -> Any:
 
 
 def polars_tables(path: Path, limits: Limits) -> Any:
-    """Join two Parquet files by item, lazily: nothing is read yet."""
+    """Return the lazy join of two Parquet files by item; nothing is read yet."""
     import polars as pl
 
     truth, prediction = (pl.scan_parquet(path / f"{name}.parquet") for name in ("truth", "prediction"))
@@ -36,7 +36,7 @@ def polars_tables(path: Path, limits: Limits) -> Any:
 
 
 def polars_means(cells: Any) -> Any:
-    """Reduce cells with columns w, a, b to the means."""
+    """Return the expressions of the scores from cells with columns w, a and b."""
     import polars as pl
 
     w, a, b = pl.col("w"), pl.col("a"), pl.col("b")
@@ -69,7 +69,7 @@ def polars_joins(frame: Any) -> Any:
 
 
 def polars_lists(frame: Any) -> Any:
-    """Group into cells, gather the cells of each cluster in lists and unpack these, each side."""
+    """Group into cells; for each side, gather the cells of each cluster in lists and explode these."""
     import polars as pl
 
     w = pl.col("w")
@@ -80,7 +80,7 @@ def polars_lists(frame: Any) -> Any:
 
 
 def polars_rows(frame: Any) -> Any:
-    """Sum over cells and clusters with window expressions on the items themselves."""
+    """Sum over cells and clusters with window expressions on the items."""
     import polars as pl
 
     w = pl.col("w")
@@ -96,7 +96,7 @@ def polars_rows(frame: Any) -> Any:
 def polars_form(
     name: str, query: Callable[[Any], Any], engine: str = "in-memory", *, files: bool = False
 ) -> Form:
-    """Make an entry of the table: a query, the Polars engine that runs it, and whether it joins files."""
+    """Return the form of a query, given the Polars engine that runs it, and whether it joins files."""
 
     def score(frame: Any) -> dict[str, float]:
         return with_f1(*query(frame).collect(engine=engine).row(0))

@@ -1,4 +1,4 @@
-"""From result files to the tables of both READMEs, which are written here and never by hand."""
+"""The tables of both READMEs, which are written from result files, never by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TABLES = (
     *("overlap", "links", "spark", "families", "functions", "startup"),
 )
 RIVALS = (REFERENCE, "polars", "duckdb", "pandas")  # columns of the overview
-#: What the overview shows of each layout of rows, at its largest size: shapes, ids, and how to say it.
+#: The rows of the overview, at the largest size of each layout: shapes, ids, and their text.
 OVERVIEW = (
     ("arrays", ("er", "heavy", "one_giant", "singletons"), "int64", "in memory, {shape}"),
     ("arrays", ("er",), "string", "in memory, {shape}, string labels"),
@@ -33,9 +33,9 @@ OF_FILES = {
     "join": "tables",
     "billion": "labels",
 }  # tables of this page, and layouts of rows
-ARRAYS = "arrays"  # the layout of records that name none
-OF_SHAPES = 10**7  # items of the data sets that are shown for all shapes
-SMALL = ("er-evaluation", "bcubed")  # rivals that are shown in a table of their own
+ARRAYS = "arrays"  # the layout of records without one
+OF_SHAPES = 10**7  # number of items in the table of all shapes
+SMALL = ("er-evaluation", "bcubed")  # rivals with a table of their own
 FIGURES = ("time", "items/s", "ratio", "peak memory", "growth", "first call", "next process")
 
 
@@ -46,9 +46,9 @@ def load_runs(directory: Path) -> list[list[Record]]:
 
 
 def newest(runs: list[list[Record]]) -> list[Record]:
-    """Take each data set from the newest run that measured fastbcubed on it, else from the newest.
+    """Return the records of each data set from the newest run that measured fastbcubed on it, or else any newest run.
 
-    Figures of one data set thus always come from one run, and their ratios are fair.
+    All figures of a data set thus come from one run, so their ratios are fair.
     """
     chosen: dict[tuple[Any, ...], list[Record]] = {}
     has_reference: set[tuple[Any, ...]] = set()
@@ -67,7 +67,7 @@ def newest(runs: list[list[Record]]) -> list[Record]:
 
 
 def workload(record: Record) -> tuple[Any, ...]:
-    """Say what a record is about, apart from the rival."""
+    """Return the key of a record's work, which is the same for all rivals."""
     if record["kind"] in ("startup", "overlap", "links", "spark"):
         return (record["kind"],)
     if record["kind"] == "family":
@@ -81,7 +81,7 @@ def workload(record: Record) -> tuple[Any, ...]:
 
 
 def best_forms(group: list[Record]) -> list[Record]:
-    """Keep the fastest form of each rival."""
+    """Return the record of the fastest form of each rival."""
     best: dict[str, Record] = {}
     for record in group:
         if record["kind"] in ("overlap", "links", "spark"):
@@ -93,18 +93,18 @@ def best_forms(group: list[Record]) -> list[Record]:
 
 
 def speed_key(record: Record) -> tuple[bool, float]:
-    """Sort finished records by seconds, and before those that did not finish."""
+    """Return the sort key of a record: finished ones by seconds, then those that did not finish."""
     finished = record["seconds"] is not None and record.get("outcome", "ok") == "ok"
     return not finished, record["seconds"] if finished else 0.0
 
 
 def _drawn_small(record: Record) -> bool:
-    """Tell whether a table of its own shows this shape at this size."""
+    """Return whether a record belongs to the separate table of drawn shapes at small sizes."""
     return record["shape"] in DRAWN and int(record["n_items"]) <= OF_SHAPES
 
 
 def make_tables(runs: list[list[Record]]) -> dict[str, str]:
-    """Make all tables for which there are results, by name."""
+    """Return all tables for which there are results, by name."""
     records = newest(runs)
     of_rivals = [record for record in records if record["kind"] == "scores"]
     scores = [record for record in of_rivals if record.get("layout", ARRAYS) == ARRAYS]
@@ -155,7 +155,7 @@ def make_tables(runs: list[list[Record]]) -> dict[str, str]:
 
 
 def overview_records(records: list[Record]) -> list[Record]:
-    """Take the largest measured size of each work that the overview shows."""
+    """Return the records of the overview: each work at its largest measured size."""
     chosen = []
     for layout, shapes, ids, _ in OVERVIEW:
         for shape in shapes:
@@ -171,7 +171,7 @@ def overview_records(records: list[Record]) -> list[Record]:
 
 
 def overview_table(records: list[Record]) -> str:
-    """One row for each work, one column for each library."""
+    """Return a table with a row for each work and a column for each library."""
     texts = {(layout, ids): text for layout, _, ids, text in OVERVIEW}
     references = reference_seconds(records)
     rows: dict[tuple[Any, ...], dict[str, str]] = {}
@@ -192,13 +192,13 @@ def overview_table(records: list[Record]) -> str:
 
 
 def is_of_sizes(record: Record) -> bool:
-    """Whether a record shows what a size takes of memory and disk: fastbcubed itself, on `er`."""
+    """Return whether a record belongs to the table of memory and disk by size: fastbcubed on shape `er`."""
     same = (record["rival"], record["shape"], record["ids"], record["outcome"])
     return same == (REFERENCE, "er", "int64", "ok") and record["n_items"] >= 10**6
 
 
 def sizes_table(records: list[Record]) -> str:
-    """One row for each number of items: memory of either engine, and what the disk engine spills."""
+    """Return a table by number of items: the memory of each engine, and the bytes that the disk engine spills."""
     head = ("items", "memory engine", "disk engine, one file", "spilled", "two files joined", "spilled")
     rows: dict[int, dict[str, list[str]]] = {}
     for record in sorted(records, key=lambda r: r["n_items"]):
@@ -221,7 +221,7 @@ def sizes_table(records: list[Record]) -> str:
 
 
 def long_table(records: list[Record]) -> str:
-    """One row for each data set and library."""
+    """Return a table with a row for each data set and library."""
     head = ("shape", "items", "library", *FIGURES)
     shapes = [*SHAPES, *DRAWN]
     ordered = sorted(records, key=lambda r: (shapes.index(r["shape"]), r["n_items"], speed_key(r)))
@@ -234,7 +234,7 @@ def long_table(records: list[Record]) -> str:
 
 
 def files_table(records: list[Record]) -> str:
-    """One row for each data set in files and library, with what it took of memory and disk."""
+    """Return a table with a row for each data set in files and library, with memory and disk use."""
     head = (
         *("items", "ids", "library", "files", "time", "items/s", "ratio"),
         *("first call", "limit", "growth", "read", "written"),
@@ -255,7 +255,7 @@ def files_table(records: list[Record]) -> str:
 
 
 def figures(record: Record, references: dict[tuple[Any, ...], float]) -> tuple[str, ...]:
-    """Seconds, items per second, ratio, peak, growth and first calls of one record."""
+    """Return seconds, items per second, ratio, peak, growth and first calls of a record as texts."""
     if record["outcome"] != "ok":
         return (unfinished(record), *[""] * (len(FIGURES) - 1))
     first, *later = record["first_seconds"]
@@ -272,13 +272,13 @@ def figures(record: Record, references: dict[tuple[Any, ...], float]) -> tuple[s
 
 
 def sweep_table(records: list[Record]) -> str:
-    """One row for each number of items, one column for each library."""
+    """Return a table with a row for each number of items and a column for each library."""
     ordered = sorted(records, key=lambda r: r["n_items"])
     return table_by_library(("items",), ordered, lambda r: (count(r["n_items"]),), left=0)
 
 
 def shapes_table(records: list[Record]) -> str:
-    """One row for each shape and type of labels, one column for each library."""
+    """Return a table with a row for each shape and type of labels, and a column for each library."""
     shapes = [*SHAPES, *DRAWN]
     ordered = sorted(records, key=lambda r: (IDS.index(r["ids"]), shapes.index(r["shape"])))
     return table_by_library(("shape", "labels"), ordered, lambda r: (f"`{r['shape']}`", r["ids"]), left=2)
@@ -287,7 +287,7 @@ def shapes_table(records: list[Record]) -> str:
 def table_by_library(
     head: tuple[str, ...], records: list[Record], row_of: Callable[[Record], tuple[str, ...]], *, left: int
 ) -> str:
-    """One row for each that `row_of` tells apart, in order of the records, one column for each library."""
+    """Return a table with a column for each library, and a row for each distinct `row_of` of the records."""
     references = reference_seconds(records)
     rivals = list(dict.fromkeys(record["rival"] for record in records))
     rivals.sort(key=lambda rival: rival != REFERENCE)
@@ -307,7 +307,7 @@ def table_by_library(
 
 
 def overlap_table(records: list[Record]) -> str:
-    """One row for each number of items, size of clusters, and share of items in two clusters."""
+    """Return a table with a row for each number of items, size of clusters, and share of items in two clusters."""
     head = ("clusters of", "items", "in two", "memberships", "time", "growth", "per membership", "bcubed")
     rows = []
     for record in records:
@@ -334,9 +334,9 @@ def overlap_table(records: list[Record]) -> str:
 
 
 def links_table(records: list[Record]) -> str:
-    """One row for each number of links: one evaluation, the whole curve, and what takes 20 thresholds one by one.
+    """Return a table by number of links: one evaluation, the whole curve, and 20 thresholds one by one.
 
-    Times are processor time of all cores, which other work on a machine disturbs less; growth is of a sweep.
+    Times are processor times of all cores, which other work on the machine affects less; growth is that of a sweep.
     """
     head = (
         *("items", "links", "thresholds", "one evaluation", "all scores", "precision, recall, F1", "growth"),
@@ -360,7 +360,7 @@ def links_table(records: list[Record]) -> str:
 
 
 def spark_table(records: list[Record]) -> str:
-    """One row for each form and size: time, processor time, memory, and what Spark tells of its tasks."""
+    """Return a table with a row for each form and size: time, processor time, memory, and figures of Spark's tasks."""
     head = ("items", "shape", "", "first call", "warm", "processor time", "ns an item", "memory", "spilled", "shuffled",
             "longest task")  # fmt: skip
     rows = []
@@ -380,7 +380,7 @@ def spark_table(records: list[Record]) -> str:
 
 
 def families_table(records: list[Record]) -> str:
-    """One row for each family: its time after building the cells, and its share of that."""
+    """Return a table with a row for each family: its time after the cells are built, relative to building them."""
     rows: dict[tuple[int, str], list[str]] = {}
     for record in sorted(records, key=lambda r: (r["n_items"], r["weighted"])):
         row = rows.setdefault((record["n_items"], record["name"]), [])
@@ -393,7 +393,7 @@ def families_table(records: list[Record]) -> str:
 
 
 def functions_table(records: list[Record]) -> str:
-    """One row for each function that scikit-learn has as well."""
+    """Return a table with a row for each function that scikit-learn also has."""
     rows = []
     for record in sorted(records, key=lambda r: r["n_items"]):
         own, rival = record["seconds"], record["rival_seconds"]
@@ -405,7 +405,7 @@ def functions_table(records: list[Record]) -> str:
 
 
 def startup_table(records: list[Record]) -> str:
-    """One row for each process: processor time of the first and of later ones, and how long later ones last."""
+    """Return a table by command: processor time of the first process and of later ones, and the time of later ones."""
     heads = ("process", "first, all compiled", "first", "kernels compiled", "later", "from start to end")
     rows: list[tuple[str, ...]] = []
     for record in records:
@@ -419,7 +419,7 @@ def startup_table(records: list[Record]) -> str:
 
 
 def reference_seconds(records: list[Record]) -> dict[tuple[Any, ...], float]:
-    """Seconds of fastbcubed on each data set."""
+    """Return the seconds of fastbcubed on each data set."""
     return {
         workload(record): record["seconds"]
         for record in records
@@ -428,7 +428,7 @@ def reference_seconds(records: list[Record]) -> dict[tuple[Any, ...], float]:
 
 
 def footnotes(records: list[Record], letters: dict[str, str]) -> str:
-    """Say what differs between the rivals, and on which machine and when they ran."""
+    """Return sentences on differences between rivals, and on the machines and dates of the runs."""
     notes = {f"{r['rival']}: {r['note']}." for r in records if r.get("note")}
     differing = {
         f"{library(r)} on {r['shape']}: scores differ from fastbcubed by {r['difference']:.1e}."
@@ -444,13 +444,13 @@ def footnotes(records: list[Record], letters: dict[str, str]) -> str:
 
 
 def machine_letters(records: list[Record]) -> dict[str, str]:
-    """Name each machine, with its versions, by a letter; the first that is shown is A."""
+    """Return a letter for each machine with its versions, in the order in which they are shown."""
     texts = dict.fromkeys(machine_text(record["machine"]) for record in records)
     return {text: chr(ord("A") + at) for at, text in enumerate(texts)}
 
 
 def machine_text(machine: Record) -> str:
-    """Describe a machine and the versions on it in one sentence."""
+    """Return a sentence on a machine and its versions."""
     versions = ", ".join(f"{k} {v}" for k, v in machine["versions"].items() if k != REFERENCE)
     memory = f", {size(machine['memory_bytes'])}" if machine["memory_bytes"] else ""
     threads = f"{machine['threads']} thread{'s' if machine['threads'] > 1 else ''}"
@@ -462,14 +462,14 @@ def machine_text(machine: Record) -> str:
 
 
 def library(record: Record) -> str:
-    """Name of the rival, and of the form of its query where there are several."""
+    """Return the name of a record's rival, with the form if the rival has several."""
     if record["rival"].startswith(REFERENCE):
         return str(record["rival"])
     return f"{record['rival']} ({record['form']})"
 
 
 def unfinished(record: Record) -> str:
-    """Say that a rival did not finish, and why."""
+    """Return the text for a rival that did not finish, with the reason."""
     if record["outcome"] in ("error", "not possible"):
         return "failed" if record["outcome"] == "error" else "not possible"
     return f"did not finish ({record['outcome']})"

@@ -1,7 +1,7 @@
 """The table of rivals.
 
-Rows in memory come to every library in the form it likes best, and making that form is not timed; reading
-Parquet files is. Libraries are imported where they are used: each runs in a process of its own.
+Each library gets rows in memory in the form that is best for it, and this conversion is not timed; reading
+Parquet files is. Libraries are imported when used, because each runs in a separate process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.forms import Form
 
 __all__ = ["FORMS", "REFERENCE", "find_forms"]
 
-FORMS: tuple[Form, ...] = (  # of each rival and layout the best one first
+FORMS: tuple[Form, ...] = (  # the best form of each rival and layout comes first
     *fastbcubed_forms.FORMS,
     *polars_forms.FORMS,
     *duckdb_forms.FORMS,
@@ -33,9 +33,9 @@ FORMS: tuple[Form, ...] = (  # of each rival and layout the best one first
 
 
 def find_forms(names: list[str], layout: Layout = "arrays") -> list[Form]:
-    """Find forms by `rival` (its first form, the best one found), `rival/form`, or `rival/all`.
+    """Return the forms of a layout by names `rival` (its first, best form), `rival/form` or `rival/all`.
 
-    Those that read another layout are left out; a name that no form of any layout has is an error.
+    A name that exists only for other layouts is ignored, and an unknown name is an error.
     """
     found: list[Form] = []
     for name in names:

@@ -1,8 +1,8 @@
-"""How near the stages of an evaluation are to what memory allows: `python -m benchmarks.roofline [items] [shape …]`.
+"""How close the stages of an evaluation are to memory bandwidth: `python -m benchmarks.roofline [items] [shape …]`.
 
-A stage has to read and write a number of bytes. Threads that copy a large array in the same run would take a certain
-time for as many: the share of this in the time of the stage is how near it is to the bound. Where a stage looks things
-up at random, the latencies of tables by size show what that costs.
+Each stage must read and write a certain number of bytes. Its efficiency is the time in which threads copy as many bytes
+of a large array in the same run, divided by the time of the stage. The latencies of random reads, by size of the table,
+show the cost of random access.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from fastbcubed.progress import Progress
 
 RUNS = 5
 SCORES = ["precision", "recall", "f1", "jaccard_index"]
-#: Sizes of tables that random reads are timed in: within the caches of a core, in the shared one, beyond.
+#: Sizes of the tables for random reads: within the caches of a core, in the shared cache, and beyond.
 TABLES = {"16 KiB": 1 << 14, "256 KiB": 1 << 18, "8 MiB": 1 << 23, "1 GiB": 1 << 30}
 HEAD = ("stage", "bytes an item", "time", "ns an item", "GB/s", "of the copy's")
 
 
 def copy_speed(threads: int, size: int = 1 << 29) -> float:
-    """Return the bytes a second that threads read and write when each copies an array of its own: the best of five."""
+    """Return the bytes per second that threads read and write, each copying its own array: the best of five runs."""
     arrays = [(np.ones(size // 8), np.ones(size // 8)) for _ in range(threads)]
     best = 0.0
     with ThreadPoolExecutor(threads) as pool:
@@ -48,7 +48,7 @@ def copy_speed(threads: int, size: int = 1 << 29) -> float:
 
 @numba.njit
 def follow(following: NDArray[np.int64], steps: int) -> int:
-    """Follow a chain, in which each read waits for the one before."""
+    """Follow a chain of random reads, each of which waits for the previous one."""
     at = 0
     for _ in range(steps):
         at = following[at]
@@ -57,7 +57,7 @@ def follow(following: NDArray[np.int64], steps: int) -> int:
 
 @numba.njit
 def gather(values: NDArray[np.int64], places: NDArray[np.int64]) -> int:
-    """Add up values at random places, whose reads overlap."""
+    """Return the sum of values at random positions, whose reads can overlap."""
     total = 0
     for place in places:
         total += values[place]
@@ -65,7 +65,7 @@ def gather(values: NDArray[np.int64], places: NDArray[np.int64]) -> int:
 
 
 def latencies(steps: int = 1 << 22) -> Iterator[tuple[str, ...]]:
-    """Yield a table's size, and the nanoseconds of a read that waits for another, and of one that does not."""
+    """Yield for each table its size, and the nanoseconds of a dependent and of an independent random read."""
     rng = np.random.default_rng(0)
     for name, size in TABLES.items():
         n = size // 8
@@ -85,7 +85,7 @@ def _warm_seconds(read: Any, *arguments: Any) -> float:
 
 
 def stage_times(rows: Rows) -> tuple[dict[str, float], float, Contingency]:
-    """Return the seconds of each stage and of the whole call, medians of warm calls, and the cells."""
+    """Return the median seconds of each stage and of the whole call over warm calls, and the cells."""
     runs: list[dict[str, float]] = []
     for _ in range(RUNS + 1):
         seen: dict[str, float] = {}
@@ -109,7 +109,7 @@ def _note(seen: dict[str, float], state: Progress) -> None:
 
 
 def bytes_by_stage(n: int, cells: Contingency) -> dict[str, float]:
-    """Return the bytes that each stage has to read and write, each once."""
+    """Return the bytes that each stage must read and write at least once."""
     records = WIDE_RECORDS if n >= WIDE else NARROW_RECORDS
     row, cell, arrived, final = (
         records[k].itemsize for k in ("weighted row", "weighted cell", "arrived", "final")

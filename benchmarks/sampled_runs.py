@@ -1,10 +1,10 @@
-"""How often intervals of differences hold, of runs compared on samples of true clusters.
+"""The coverage of intervals of differences between runs that are compared on samples of true clusters.
 
-`python -m benchmarks.sampled_runs` prints the tables. A population has all of its true clusters, so that the difference
-of two runs is known; a sample draws some of them with replacement. Ratios of scores by cluster are those of the
-package, the estimates of all samples a few products of matrices, and errors and degrees of freedom the package's,
-sample by sample. Beside it stand Student's t with as many degrees of freedom as there are clusters but one, and the
-package's moved by what one more cluster, as large as the largest, could change.
+`python -m benchmarks.sampled_runs` prints the tables. All true clusters of a population are known, and with them the
+difference between two runs; a sample draws some of the clusters with replacement. The package computes the ratios of
+scores by cluster, and the standard errors and degrees of freedom of each sample; the estimates of all samples are
+products of matrices. For comparison, there are intervals by Student's t with one degree of freedom less than clusters,
+and the package's, widened by what one more cluster, as large as the largest, could change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 LEVEL = 0.95
 SIZES = (50, 300, 1000)
-#: Scores whose intervals are said to cover, and those of pairs and whole clusters, of which few clusters decide.
+#: Scores for which the package claims coverage, and those of pairs and whole clusters, which few clusters dominate.
 OF_ITEMS = (
     "precision", "recall", "f1",
     "bcubed_precision_by_true_cluster", "bcubed_recall_by_true_cluster", "bcubed_f1_by_true_cluster",
@@ -34,14 +34,14 @@ OF_ITEMS = (
 OF_OTHERS = (
     "pair_precision", "pair_recall", "pair_f1", "cluster_precision", "cluster_recall", "cluster_f1",
 )  # fmt: skip
-#: Share of what one more cluster, as large as the largest, could change, by which an interval is moved.
+#: The share of the change by one more cluster, as large as the largest, by which intervals are widened.
 MOVED = 0.5
-#: Percent of samples in which an interval that covers holds the difference.
+#: The least coverage, in percent of samples, that counts as sufficient.
 ENOUGH = 93.0
 
 
 class Runs(NamedTuple):
-    """A truth and two runs, as codes of the clusters of each item."""
+    """A truth and two runs, as cluster codes by item."""
 
     truth: Labels
     before: Labels
@@ -49,7 +49,7 @@ class Runs(NamedTuple):
 
 
 def patents() -> Runs:
-    """Return two real systems, on the patents' mentions that both and the truth have."""
+    """Return two real systems on the patents' mentions that they share with the truth."""
     data = fb.example("patentsview")
     names = list(data.predictions)[:2]
     of = [
@@ -61,7 +61,7 @@ def patents() -> Runs:
 
 
 def changed(truth: Labels, rng: np.random.Generator, *, split: float, merged: float) -> Labels:
-    """Return a run that splits some clusters at random into two, and merges some with the next one."""
+    """Return a run that splits some clusters randomly in two, and merges some with the next one."""
     n = int(truth.max()) + 1
     to = np.where(rng.random(n) < merged, (np.arange(n) + 1) % n, np.arange(n))
     halves = (rng.random(n) < split)[truth] & (rng.random(truth.size) < 0.5)
@@ -69,7 +69,7 @@ def changed(truth: Labels, rng: np.random.Generator, *, split: float, merged: fl
 
 
 def synthetic(sizes: Labels, seed: int) -> Runs:
-    """Return a truth of clusters of some sizes, and two runs that make some of the same errors, and others."""
+    """Return a truth with clusters of these sizes, and two runs with partly the same errors."""
     rng = np.random.default_rng(seed)
     truth = np.repeat(np.arange(sizes.size), sizes)
     before = changed(truth, rng, split=0.1, merged=0.1)
@@ -82,7 +82,7 @@ def synthetic(sizes: Labels, seed: int) -> Runs:
 
 
 def populations() -> dict[str, Runs]:
-    """Return the data sets: real ones, clusters of one to nine items, and a power law up to a thousand."""
+    """Return the data sets: a real one, clusters of one to nine items, and sizes by a power law up to a thousand."""
     rng = np.random.default_rng(7)
     return {
         "patents": patents(),
@@ -101,7 +101,7 @@ def whole(truth: Labels, pred: Labels) -> Drawn:
 
 
 class Estimated(NamedTuple):
-    """A score of a run in each sample; what its clusters move it by, how uneven and how large they are in it."""
+    """A score of a run in each sample, with the influences of clusters, their unevenness, and the largest share."""
 
     values: Floats  #: shape (n_samples,)
     moves: Floats  #: shape (n_samples, n_clusters)
@@ -111,7 +111,7 @@ class Estimated(NamedTuple):
 
 
 def estimated(score: Estimable, drawn: Drawn, counts: Floats) -> Estimated:
-    """Estimate a score in all samples, as `cluster_estimators` does in one."""
+    """Estimate a score in all samples at once, as `cluster_estimators` does in one."""
     ratios = [make(drawn) for make in score.ratios]
     found = [_linear(ratio, counts) for ratio in ratios]
     m = counts.sum(axis=1)
@@ -144,7 +144,7 @@ def _linear(ratio: Ratio, counts: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 class Held(NamedTuple):
-    """In how many percent of samples intervals held a difference, and how wide the median one is beside Student's t."""
+    """The coverage of three kinds of intervals in percent of samples, and the median width relative to Student's t."""
 
     ours: float
     width: float
@@ -154,7 +154,7 @@ class Held(NamedTuple):
 
 
 def held(score: Estimable, runs: tuple[Drawn, Drawn], counts: Floats) -> Held:
-    """Count the samples whose interval holds the difference of the population."""
+    """Return the coverage of the population's difference by the intervals of all samples."""
     before, after = (estimated(score, run, counts) for run in runs)
     wanted = [score.estimate(run).unadjusted for run in runs]
     reach = np.empty((3, len(counts)))
@@ -178,7 +178,7 @@ def held(score: Estimable, runs: tuple[Drawn, Drawn], counts: Floats) -> Held:
 
 
 def table(of: dict[str, Runs], scores: tuple[str, ...], n_samples: int, seed: int) -> str:
-    """Return a row for each data set and size of samples: the lowest coverage of all scores, and the median."""
+    """Return a table with a row for each data set and sample size: the lowest and the median coverage of scores."""
     rows = []
     for k, (name, runs) in enumerate(of.items()):
         sides = whole(runs.truth, runs.before), whole(runs.truth, runs.after)

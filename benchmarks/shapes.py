@@ -1,8 +1,8 @@
 """Seeded clusterings, named by the shape of their cluster sizes, as arrays in blocks or as a whole.
 
-Every shape is a truth, a prediction made from it by splitting and merging clusters, and a positive
-weight per item, in shuffled rows; `benchmarks.synthetic` writes the same rows as Parquet. `DRAWN` shapes have few
-clusters on a side, as of k-means or topics: there items change their cluster one by one. They are made here, in memory.
+Every shape has a truth, a prediction made from it by splitting and merging clusters, and a positive weight per item, in
+shuffled rows; `benchmarks.synthetic` writes the same rows as Parquet. `DRAWN` shapes, which are only made here and in
+memory, have few clusters on a side, as from k-means or topics; in these, single items change their cluster.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Ids = Literal["int64", "string"]
 Labels = Any  # NDArray[np.int64] or pyarrow.StringArray
 IDS: tuple[Ids, ...] = ("int64", "string")
 
-BLOCK = 1 << 20  # rows made at a time
+BLOCK = 1 << 20  # rows generated at once
 
-#: Clusters of the truth and of the prediction, None for a third as many as there are items.
+#: Numbers of true and predicted clusters; None means a third of the number of items.
 DRAWN: dict[str, tuple[int | None, int]] = {
     "few_10": (10, 10),
     "few_1000": (1000, 1000),
@@ -35,14 +35,14 @@ DRAWN: dict[str, tuple[int | None, int]] = {
     "few_ids": (100, 100),
     "lopsided": (None, 10),
 }
-#: Drawn shapes whose labels are no small numbers.
+#: Drawn shapes whose labels are not small numbers.
 HASHED = ("few_ids",)
-#: The share of items of a drawn shape that the prediction puts where all of their true cluster belong.
+#: The share of items of a drawn shape whose predicted cluster is the one that corresponds to their true cluster.
 KEPT = 0.8
 
 
 class Rows(NamedTuple):
-    """Labels of both clusterings and weights, one of each per item."""
+    """True label, predicted label and weight of each item."""
 
     labels_true: Labels
     labels_pred: Labels
@@ -50,7 +50,7 @@ class Rows(NamedTuple):
 
 
 def blocks(shape: str, n_items: int, ids: Ids = "int64", seed: int = 0) -> Iterator[pa.RecordBatch]:
-    """Make the rows of a shape, in blocks with the columns of `Rows`."""
+    """Yield the rows of a shape in blocks with the columns of `Rows`."""
     if shape in DRAWN:
         yield from (draw(shape, n_items, ids, seed, *block) for block in cut(n_items, BLOCK))
         return
@@ -65,7 +65,7 @@ def blocks(shape: str, n_items: int, ids: Ids = "int64", seed: int = 0) -> Itera
 
 
 def draw(shape: str, n_items: int, ids: Ids, seed: int, start: int, stop: int) -> pa.RecordBatch:
-    """Draw the rows of a block of a shape with few clusters; labels are numbers from 0 up, or hashes of these."""
+    """Draw the rows of a block of a drawn shape; labels are numbers from 0 up, or hashes of these."""
     random = np.random.default_rng([seed, start])
     n_true, n_pred = DRAWN[shape]
     true = random.integers(0, n_true or -(-n_items // 3), stop - start)
@@ -80,7 +80,7 @@ def draw(shape: str, n_items: int, ids: Ids, seed: int, start: int, stop: int) -
 
 
 def generate(shape: str, n_items: int, ids: Ids = "int64", seed: int = 0) -> Rows:
-    """Make a shape in memory: NumPy int64 arrays or pyarrow string arrays, and float64 weights."""
+    """Return a shape in memory: NumPy int64 arrays or pyarrow string arrays of labels, and float64 weights."""
     table = pa.Table.from_batches(blocks(shape, n_items, ids, seed)).combine_chunks()
     columns = [column.combine_chunks() for column in table.columns]
     return Rows(*(c if pa.types.is_string(c.type) else c.to_numpy() for c in columns))

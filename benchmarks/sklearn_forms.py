@@ -1,4 +1,4 @@
-"""The work with scikit-learn, which counts cells but knows no weights."""
+"""The work with scikit-learn, which counts cells but does not support weights."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ UNWEIGHTED = "without weights, which it does not support"
 
 
 def numpy_labels(rows: Rows, limits: Limits) -> tuple[Any, Any]:
-    """Take NumPy arrays, strings as bytes of fixed length, which sort fastest."""
+    """Return the labels as NumPy arrays; strings become bytes of fixed length, which sort fastest."""
     return numpy_column(rows.labels_true), numpy_column(rows.labels_pred)
 
 
 def numpy_column(labels: Any) -> Any:
-    """Bring labels into a NumPy array without Python objects."""
+    """Return labels as a NumPy array without Python objects."""
     if not isinstance(labels, pa.Array):
         return labels
     length = int(pc.max(pc.binary_length(labels)).as_py())
@@ -31,7 +31,7 @@ def numpy_column(labels: Any) -> Any:
 
 
 def sklearn_contingency(labels: tuple[Any, Any]) -> dict[str, float]:
-    """Count cells with `contingency_matrix`; the rest is arithmetic on its sparse form."""
+    """Count cells with `contingency_matrix`, and compute the scores from its sparse form."""
     from sklearn.metrics.cluster import contingency_matrix
 
     counts = contingency_matrix(*labels, sparse=True).tocsr()
@@ -42,7 +42,7 @@ def sklearn_contingency(labels: tuple[Any, Any]) -> dict[str, float]:
 
 
 def sklearn_factorized(labels: tuple[Any, Any]) -> dict[str, float]:
-    """Give `contingency_matrix` the codes that pandas' hash table finds."""
+    """Compute the scores like `sklearn_contingency`, but factorize labels with pandas first."""
     import pandas as pd
 
     return sklearn_contingency((pd.factorize(labels[0])[0], pd.factorize(labels[1])[0]))

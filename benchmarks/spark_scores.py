@@ -1,4 +1,4 @@
-"""Two Parquet tables joined and scored on Spark: fastbcubed, the same figures in Spark SQL, and our disk engine."""
+"""Two Parquet tables, joined and scored: by fastbcubed on Spark, by Spark SQL, and by the disk engine."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from benchmarks.memory import resident_memory
 
 FORMS = ("fastbcubed", "Spark SQL", "disk engine")
 SIZES, QUICK_SIZES = (10**6, 10**7, 3 * 10**7), (10_000,)
-#: Clusters of 2.5 items; the same beside a true and a predicted cluster of a tenth of all items each.
+#: Shapes: clusters of 2.5 items, without and with a true and a predicted cluster of a tenth of all items each.
 SHAPES = ("er", "one giant")
-#: At which size the second shape is measured.
+#: The size at which the second shape is measured.
 GIANT_SIZE = 10**7
-#: Calls after the first one.
+#: The number of calls after the first one.
 WARM = 2
-#: Seconds for a form, its start included.
+#: The time limit of a form in seconds, including its start.
 LIMIT = 1_500
 SAMPLE = 0.2
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -34,7 +34,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class SparkCase:
-    """A form on so many items of a shape."""
+    """A form on a shape with a number of items."""
 
     form: str
     n_items: int
@@ -42,7 +42,7 @@ class SparkCase:
 
 
 def measure_spark(sizes: Iterable[int], directory: Path) -> Iterator[dict[str, Any]]:
-    """Measure every form at each size, in a process of its own."""
+    """Measure every form at each size, each in a separate process; yield result lines."""
     for n_items in sizes:
         for shape in SHAPES[: 2 if n_items in (GIANT_SIZE, *QUICK_SIZES) else 1]:
             with tempfile.TemporaryDirectory(dir=directory) as data:
@@ -53,7 +53,7 @@ def measure_spark(sizes: Iterable[int], directory: Path) -> Iterator[dict[str, A
 
 
 def _measured(case: SparkCase, data: str) -> dict[str, Any]:
-    """Return what a process of its own measures, or how it ended."""
+    """Return the results of a separate process, or how it failed."""
     command = [sys.executable, "-m", "benchmarks.spark_scores", "--data", data]
     try:
         done = subprocess.run(
@@ -77,7 +77,7 @@ def write(n_items: int, directory: Path, shape: str = "er") -> None:
     pred = true + np.where(rng.random(true[-1] + 1) < 0.1, 1, 0)[true]
     split = (rng.random(int(pred.max()) + 1) < 0.15)[pred] & (rng.random(n_items) < 0.5)
     pred = 2 * pred + split
-    if shape == "one giant":  # which share half of their items
+    if shape == "one giant":  # these two clusters share half of their items
         true[: n_items // 10] = -1
         pred[n_items // 20 : n_items // 20 + n_items // 10] = -1
     items = np.arange(n_items, dtype=np.int64) * np.int64(0x9E3779B97F4A7C15 - 2**64)
@@ -90,7 +90,7 @@ def write(n_items: int, directory: Path, shape: str = "er") -> None:
 
 
 def measure(case: SparkCase, data: Path) -> dict[str, Any]:
-    """Measure a form in this process: the first call, and warm ones."""
+    """Measure the first call and warm calls of a form in this process."""
     with tempfile.TemporaryDirectory(dir=data) as log:
         call = prepared(case.form, data, Path(log))
         with Tree() as tree:
@@ -125,7 +125,7 @@ def prepared(form: str, data: Path, log: Path) -> Callable[[], float]:
 
 
 def spark_session(data: Path, log: Path) -> Any:
-    """Return a session on two cores that writes what its tasks did."""
+    """Return a session on two cores that logs the events of its tasks."""
     from pyspark.sql import SparkSession
 
     settings = {
@@ -160,7 +160,7 @@ def spark_sql(truth: Any, prediction: Any) -> float:
 
 
 class Tree:
-    """All processes from this one on: their processor time, and the most memory that they had together."""
+    """The processor time, and the largest total memory, of this process and its descendants."""
 
     def __enter__(self) -> Tree:
         self.peak = 0
@@ -178,7 +178,7 @@ class Tree:
             self.peak = max(self.peak, sum(resident_memory(pid) or 0 for pid in self._pids()))
 
     def cpu(self) -> float:
-        """Return the processor seconds so far, those of children that have ended included."""
+        """Return the processor seconds so far, including those of ended children."""
         total = 0
         for pid in self._pids():
             total += sum(map(int, stat_of(pid)[11:15]))
@@ -195,7 +195,7 @@ class Tree:
 
 
 def stat_of(pid: int) -> list[str]:
-    """Return the fields of a process behind its name; none if it has ended."""
+    """Return the fields of a process's stat file after its name; an empty list if it has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -203,7 +203,7 @@ def stat_of(pid: int) -> list[str]:
 
 
 def told_by(log: Path, since: float) -> dict[str, Any]:
-    """Return the longest task, and what a call has spilled and shuffled, from the events of a session since a time."""
+    """Return the longest task, and the spilled and shuffled bytes, from a session's events since a time."""
     found = {"longest_task_seconds": 0.0, "spilled_bytes": 0.0, "shuffled_bytes": 0.0}
     for file in (path for path in log.rglob("*") if path.is_file()):
         for event in map(json.loads, file.read_text().splitlines()):

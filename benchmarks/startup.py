@@ -1,4 +1,4 @@
-"""How long a user waits at first: the import, and each command on few items, with and without kept kernels."""
+"""Startup times: the import, and each command on few items, with and without cached kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["measure_startup"]
 RUNS = 9
 DATA = ROOT / "fastbcubed" / "data" / "patentsview"
 TRUTH, OLD, NEW = (str(DATA / f"{name}.parquet") for name in ("truth", "pred_20200929", "pred_20211230"))
-#: What is measured: code for Python, or the arguments of a command.
+#: The measured processes: Python code, or the arguments of a command.
 PROCESSES: dict[str, str | list[str]] = {
     'python -c "pass"': "pass",
     'python -c "import fastbcubed"': "import fastbcubed",
@@ -37,9 +37,9 @@ ONCE = "fastbcubed warm-up"
 
 
 def measure_startup(runs: int = RUNS, names: Iterable[str] = PROCESSES) -> list[dict[str, Any]]:
-    """Time processes: the first without compiled kernels, and later ones; give result lines.
+    """Return result lines of the times of the first process, without cached kernels, and of later ones.
 
-    The first is timed twice: as it is, and if every kernel that it calls is compiled.
+    The first process is timed twice: with the default settings, and with every kernel that it calls compiled.
     """
     return [_measure(name, runs) for name in names]
 
@@ -63,7 +63,7 @@ def _measure(name: str, runs: int) -> dict[str, Any]:
 
 
 def _run(command: list[str], cache: str, interpret: str = "1") -> tuple[float, float]:
-    """Run a command, and return the seconds of the processor, and those from start to end."""
+    """Run a command, and return its processor time and its wall time in seconds."""
     environment = os.environ | {"NUMBA_CACHE_DIR": cache, "FASTBCUBED_INTERPRET": interpret}
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(

@@ -1,7 +1,7 @@
-"""Synthetic clusterings: the number of clusters of each size, how many change, and the files written of them.
+"""Synthetic clusterings: the number of clusters of each size, how many change, and the files of their rows.
 
-The sizes are not drawn but are quantiles of a law, so that a clustering of n items has the sizes expected
-by the law, to within one cluster of each size. A seed determines where items lie and which clusters change.
+Cluster sizes are not drawn at random but are quantiles of a law: a clustering of n items has the number of clusters of
+each size that the law predicts, to within one. A seed determines the positions of items, and which clusters change.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MERGED = 0.10  # share of true clusters that the prediction merges into another 
 MEAN_SIZE = 2.5  # of clusters of shape "er"
 ZIPF = 1.9  # exponent of the cluster sizes of shape "heavy"
 LARGEST = 0.05  # maximum share of all items in a cluster of shape "heavy"
-#: Sizes up to this are counted; the few larger clusters are sized one by one.
+#: Sizes up to this are handled by count; the few larger clusters are handled one by one.
 COUNTED = 1 << 16
-#: Leading bits of an item that index the guide to its run of clusters.
+#: Leading bits of an item's number by which the guide finds its run of clusters.
 GUIDE_BITS = 16
 
 
@@ -45,7 +45,7 @@ class Shape:
     description: str  #: the true clusters, in words
     #: the share of clusters with more than k items: ``above(k, n_items)``, for an array of k ≥ 1
     above: Callable[[Counts, int], Floats]
-    #: the share of all items in one further cluster, which the prediction leaves unchanged
+    #: the share of all items in one additional cluster, which the prediction leaves unchanged
     giant: float = 0.0
 
 
@@ -55,14 +55,14 @@ def geometric_above(k: Counts, n_items: int) -> Floats:
 
 
 def zipf_above(k: Counts, n_items: int) -> Floats:
-    """Return P(size > k) of the law P(size = k) ~ k^-1.9, cut at 5 % of all items."""
+    """Return P(size > k) of the law P(size = k) ~ k^-1.9, truncated at 5 % of all items."""
     largest = max(1, int(n_items * LARGEST))
     share = hurwitz(ZIPF, k + 1.0) / hurwitz(ZIPF, np.ones(1))
     return np.where(k < largest, share, 0.0)
 
 
 def alone_above(k: Counts, n_items: int) -> Floats:
-    """Return P(size > k) where every cluster has one item."""
+    """Return P(size > k) if every cluster has one item."""
     return np.zeros(k.size)
 
 
@@ -90,10 +90,10 @@ def hurwitz(s: float, a: Floats) -> Floats:
 
 
 def size_histogram(shape: str, n_items: int) -> tuple[Counts, Counts]:
-    """Return the sizes of true clusters, ascending, and their numbers, without the giant.
+    """Return the distinct sizes of true clusters, ascending, and the number of clusters of each, without the giant.
 
-    With C clusters, the j-th largest (from 0) has the largest size s with P(size ≥ s) > (j + 1/2) / C. C is
-    the largest number of clusters with at most n items in total; one more takes the rest.
+    With C clusters, the j-th largest (from 0) has the largest size s with P(size ≥ s) > (j + 1/2) / C. C is the largest
+    number of clusters with at most n items in total; one more cluster has the remaining items.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class Layout:
 
 
 def lay_out(shape: str, n_items: int) -> Layout:
-    """Return the layout of a shape, a few thousand entries for any number of items.
+    """Return the layout of a shape, which has a few thousand entries for any number of items.
 
     Examples
     --------
@@ -185,10 +185,10 @@ def _side(n: int) -> int:
     return math.isqrt(max(n, 1) - 1) + 1
 
 
-#: Rows per chunk, so that their codes fit a core's cache.
+#: Rows per chunk, whose codes fit a core's cache.
 CHUNK = 1 << 14
 
-#: Names are hashes of numbers; each kind starts at its own number, so that no two kinds share a name.
+#: Names are hashes of numbers; the numbers of each kind start elsewhere, so no two kinds share a name.
 FIRST = {"item": 0, "true": 1 << 60, "pred": 1 << 61}
 LETTERS = {"item": "i", "true": "c", "pred": "c"}
 NAME = 17  # characters of a name
@@ -235,7 +235,7 @@ class Synthetic:
         return np.frombuffer(hashlib.blake2b(text, digest_size=32).digest(), "<u8").astype(np.uint64)
 
     def codes(self, start: int, stop: int, order: str = "truth") -> dict[str, Words]:
-        """Return the numbers of the items in some rows, of their true and their predicted clusters."""
+        """Return the numbers of the items in a range of rows, and of their true and predicted clusters."""
         codes = {kind: np.empty(stop - start, np.uint64) for kind in FIRST}
         keys = np.stack([self._words(f"order of {order}"), *self._changes])
         layout = self.layout
@@ -245,7 +245,7 @@ class Synthetic:
     def rows(
         self, columns: Mapping[str, str], start: int, stop: int, *, order: str = "truth", ids: str = "int"
     ) -> pa.RecordBatch:
-        """Return some rows."""
+        """Return a range of rows."""
         filled = {kind: _Column(kind, stop - start, ids) for kind in columns.values()}
         for first in range(start, stop, CHUNK):
             last = min(first + CHUNK, stop)
@@ -256,7 +256,7 @@ class Synthetic:
         return pa.record_batch([filled[kind].finish() for kind in columns.values()], schema=schema)
 
     def _values(self, kind: str, codes: dict[str, Words]) -> NDArray[Any]:
-        """Return the values of a column of this kind: words for names, values for others."""
+        """Return the values of a column of this kind; names are returned as 64-bit words."""
         if kind in FIRST:
             return self._hash(codes[kind], "names", FIRST[kind])
         if kind == "weight":
@@ -280,7 +280,7 @@ class Synthetic:
 
 
 def _bounds(shares: Floats) -> Floats:
-    """Return the boundaries between values on [0, 1]."""
+    """Return the boundaries of intervals on [0, 1] with these shares."""
     return np.cumsum(shares)[:-1] / shares.sum()
 
 
@@ -289,7 +289,7 @@ _YEAR_BOUNDS = _bounds(GROWTH ** np.arange(float(len(YEARS))))
 
 
 class _Column:
-    """A column that is filled from the front."""
+    """A column of an Arrow table that is filled chunk by chunk."""
 
     def __init__(self, kind: str, n: int, ids: str) -> None:
         self.kind, self.n = kind, n
@@ -314,14 +314,14 @@ class _Column:
 
 
 def schema_of(columns: Mapping[str, str], ids: str) -> pa.Schema:
-    """Return the types of columns; see `Synthetic.rows`."""
+    """Return the Arrow schema of columns; see `Synthetic.rows`."""
     name = pa.string() if ids == "string" else pa.int64()
     return pa.schema([(column, KINDS.get(kind, name)) for column, kind in columns.items()])
 
 
 #: Rows of a row group; names of more than 2**26 rows would need 64-bit offsets.
 ROW_GROUP = 1 << 20
-#: Columns that Parquet stores as a dictionary; the others hardly repeat values.
+#: Columns that Parquet stores with a dictionary; the others hardly repeat values.
 REPEATING = ["country", "year"]
 
 
@@ -375,7 +375,7 @@ def generate(
 
 
 def main() -> None:
-    """Write the files that the command line names."""
+    """Write the files that the command line requests."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.synthetic", description=generate.__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add = parser.add_argument

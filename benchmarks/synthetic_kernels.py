@@ -1,6 +1,6 @@
-"""Synthetic clusterings, item by item: a shuffle that is computed, not stored, and hashed names.
+"""Synthetic clusterings, item by item: a shuffle that is computed instead of stored, and hashed names.
 
-Everything is a pure function of an item's position and of keys, so any block of rows can be generated alone.
+All values are pure functions of an item's position and of keys, so any block of rows can be generated separately.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ROUNDS = 4  # of the shuffle; each has its own key word
 
 @kernel(words=True)
 def choose(x, key, n):
-    """Hash `x` to a number below `n`, at most 2**32."""
+    """Hash `x` to a number below `n`, which is at most 2**32."""
     x = (x ^ key) * WORD(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> HALF)) * WORD(0x94D049BB133111EB)
     return ((x >> HALF) * n) >> HALF
@@ -63,13 +63,14 @@ def permute_back(x, n, side, key):
 
 @kernel(words=True)
 def place_items(start, figures, guide, runs, keys, item, true, pred):
-    """Find the item of each row from row `start` on, and its true and predicted cluster.
+    """Find the item of each row, beginning with row `start`, and its true and predicted cluster.
 
-    `figures`: items, and the side of their table; clusters; how many of them may change, and the side of
-    their table; how many of these are merged; the first that may be split, how many may be, the side of their
-    table, how many are; the number of bits that the guide drops. `guide` is the first run that may hold an item,
-    by its upper bits. `runs` are clusters of one size: first item, first cluster, size; the last one only
-    closes the table. `keys` are for the order of rows, merging, splitting, and the share that is split off.
+    `figures`: number of items, and side of their table; number of clusters; number of clusters that may change, side of
+    their table, and number of those that are merged; first cluster that may be split, number of those that may be, side
+    of their table, and number of those that are split; number of bits that the guide drops. `guide` has, by the upper
+    bits of an item, the first run that may include it. `runs` are clusters of one size: first item, first cluster,
+    size; the last entry only closes the table. `keys` are for the order of rows, for merges, for splits, and for the
+    share that is split off.
     Shapes: `figures` (11,), `runs` (n_runs + 1, 3), `keys` (4, 4), `item`, `true`, `pred` (n,).
     """
     n_items, items_side, n_clusters = figures[0], figures[1], figures[2]
@@ -77,7 +78,7 @@ def place_items(start, figures, guide, runs, keys, item, true, pred):
     first_large, n_large, large_side, n_split = figures[6], figures[7], figures[8], figures[9]
     bits = figures[10]
     order, merging, splitting, moving = keys[0], keys[1], keys[2], keys[3, 0]
-    for i in range(item.size):  # a separate loop: several items then run concurrently
+    for i in range(item.size):  # in a separate loop, the processor overlaps several items
         item[i] = permute(WORD(start + i), n_items, items_side, order)
     for i in range(item.size):
         at = item[i]
@@ -103,14 +104,14 @@ def place_items(start, figures, guide, runs, keys, item, true, pred):
 
 @kernel(words=True)
 def hash_codes(codes, first, key, out):
-    """Hash `first + code` to 64 bits, one to one for a key. Shapes: (n,), (), (), (n,)."""
+    """Write to `out` 64-bit hashes of `first + code`, which are one to one for a key. Shapes: (n,), (), (), (n,)."""
     for i in range(codes.size):
         out[i] = WORD(mix((codes[i] + first) ^ key))
 
 
 @kernel(words=True)
 def write_names(words, letter, text):
-    """Write words as a letter and 16 hexadecimal digits. Shapes: (n,), (), (17 n,)."""
+    """Write each word to `out` as a letter and 16 hexadecimal digits. Shapes: (n,), (), (17 n,)."""
     for i in range(words.size):
         word = words[i]
         text[17 * i] = letter

@@ -1,7 +1,7 @@
-"""What runs in a process of its own: make a data set, touch memory, or time one form of one rival.
+"""The tasks of a separate process: generate a data set, touch memory, or time one form of one rival.
 
-It is started with a JSON object as its only argument, and writes one JSON object per line to
-standard output.
+The process gets a JSON object as its only argument, and writes one JSON object per line to standard
+output.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ LONG = 30.0  # but only one if it takes more seconds than this
 
 
 def main(argument: str) -> int:
-    """Do the task that the argument describes."""
+    """Perform the task that the argument describes."""
     task = json.loads(argument)
     events = private_output()
     if task["task"] == "write":
         write_rows(Dataset(**task["dataset"]), Path(task["directory"]))
     elif task["task"] == "touch":
         memory.touch_memory(task["bytes"])
-        os.sync()  # what an earlier process wrote is not written while the next one works
+        os.sync()  # flushes files of earlier processes, which would slow this one
         if task["files"]:
             read_files(Path(task["files"]))
     else:
@@ -50,7 +50,7 @@ def main(argument: str) -> int:
 
 
 def outcome_of(error: Exception) -> tuple[str, str]:
-    """Say what kept a form from its end."""
+    """Return the outcome and the message of a form that failed."""
     if isinstance(error, NotPossible):
         return "not possible", str(error)
     message = f"{type(error).__name__}: {error}"
@@ -59,7 +59,7 @@ def outcome_of(error: Exception) -> tuple[str, str]:
 
 
 def private_output() -> TextIO:
-    """Keep standard output for events; what libraries print goes to standard error."""
+    """Return a stream to standard output for events only; output of libraries goes to standard error."""
     events = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     return events
@@ -91,14 +91,14 @@ def measure(form: Form, path: Path, limits: Limits, events: TextIO, *, check: bo
     if check and form.check is not None:
         try:
             scores, message = form.check(prepared), ""
-        except Exception as error:  # the timings stand without it
+        except Exception as error:  # timings are valid without the check
             scores, message = {}, f"check failed: {type(error).__name__}: {error}"[:500]
         send(events, event="check", scores=scores, message=message)
     send(events, event="done")
 
 
 def timed(form: Form, prepared: Any, events: TextIO, call: str) -> float:
-    """Time one call, and report its seconds, its scores, its memory, and what it read and wrote."""
+    """Time one call, and report its seconds, scores, memory, and bytes read and written."""
     gc.collect()
     memory.reset_peak()
     before = memory.disk_bytes()

@@ -1,6 +1,6 @@
 """The configuration of Sphinx, which builds these pages: `python -m sphinx -W -c docs . docs/_build`.
 
-The source folder is the repository, so that links between docs, notebooks and benchmarks work here and on the site.
+The source folder is the repository, so links between docs, notebooks and benchmarks work both here and on the site.
 """
 
 import inspect
@@ -24,8 +24,8 @@ root_doc = "docs/index"
 include_patterns = ["docs/**", "notebooks/*.ipynb", "benchmarks/*.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 exclude_patterns = ["docs/_build", "docs/jupyter_execute", "docs/packaging"]
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_copybutton"]
-#: Lists of the names that other projects document, as they publish them: `python.inv`, `numpy.inv`, … in this folder.
-#: Types are linked to these projects if it is there; without it the build needs no network.
+#: The folder of other projects' inventories of documented names: `python.inv`, `numpy.inv`, … If it exists, types are
+#: linked to these projects; the build needs no network either way.
 inventories = Path(os.environ.get("FASTBCUBED_INVENTORIES") or Path(__file__).with_name("_inventories"))
 OTHERS = {
     "python": "https://docs.python.org/3/",
@@ -46,9 +46,9 @@ else:
     xref.DEFAULT_LINKS.clear()  # numpydoc's own links, to these projects
 
 myst_heading_anchors = 4
-nb_execution_mode = "off"  # tests execute notebooks, and store what comes out
+nb_execution_mode = "off"  # notebooks are executed by tests, and have stored outputs
 autodoc_default_options = {"members": True, "inherited-members": True}
-autodoc_typehints = "none"  # docstrings have the types
+autodoc_typehints = "none"  # types are in the docstrings
 autodoc_member_order = "groupwise"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = True
@@ -56,7 +56,7 @@ numpydoc_xref_aliases = {
     **{name: f"fastbcubed.{name}" for name in (*pages_from_code.CLASSES, "EvaluationWarning")},
     **({"DataFrame": "pandas.DataFrame", "ndarray": "numpy.ndarray"} if intersphinx_mapping else {}),
 }
-numpydoc_xref_ignore = "all"  # link these names, and leave words as they are
+numpydoc_xref_ignore = "all"  # link these names only
 default_role = "py:obj"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -97,7 +97,7 @@ if repository := os.environ.get("GITHUB_REPOSITORY"):  # where CI builds the sit
     }
 
 
-#: Classes that users do not make themselves, so that their constructors are no part of the interface.
+#: Classes that users do not construct themselves; their constructors are not part of the interface.
 MADE = (
     "Evaluation",
     "Comparison",
@@ -112,7 +112,7 @@ MADE = (
 
 
 def setup(app) -> None:
-    """Write the pages that come from the code before Sphinx looks for pages, and take docstrings as they are."""
+    """Write the generated pages before Sphinx collects pages, and connect the hooks for docstrings."""
     app.connect("config-inited", lambda app, config: pages_from_code.write(Path(app.confdir)), priority=100)
     app.connect("autodoc-process-signature", without_constructor)
     app.connect("autodoc-skip-member", undocumented)
@@ -120,12 +120,12 @@ def setup(app) -> None:
 
 
 def without_constructor(app, kind, name, thing, options, signature, returns):
-    """Leave out the arguments of constructors that nobody calls."""
+    """Omit the arguments of constructors that users do not call."""
     return ("", None) if kind == "class" and thing.__name__ in MADE else None
 
 
 def undocumented(app, kind, name, thing, skip, options):
-    """Leave out methods that serve other modules, as completion does: their docstrings have no sections."""
+    """Skip methods for other modules or for completion, whose docstrings have no sections."""
     ours = kind == "class" and inspect.isfunction(thing) and thing.__module__.startswith("fastbcubed")
     return (
         True
@@ -135,5 +135,5 @@ def undocumented(app, kind, name, thing, skip, options):
 
 
 def references_as_list(app, kind, name, thing, options, lines):
-    """Show the sources of a docstring as a list: as footnotes they have roles that screen readers do not know."""
+    """Render references of a docstring as a list; footnotes would have roles that screen readers do not know."""
     lines[:] = [re.sub(r"\[(\d+)\]_", r"[\1]", re.sub(r"^\.\. \[(\d+)\] ", r"\1. ", line)) for line in lines]

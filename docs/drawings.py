@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 STATIC = Path(__file__).with_name("_static")
-#: Colours of true clusters, distinguishable on white and on black, and by colour-blind readers.
+#: Colours of true clusters, distinguishable on white and on black, also for colour-blind readers.
 ANNA, BOB = "#0072b2", "#e69f00"
 FONT = "font-family='system-ui, sans-serif'"
 
 
 def svg(width: int, height: int, content: str, title: str) -> str:
-    """Return a picture with a title, which readers of screens speak."""
+    """Return a picture with a title for screen readers."""
     size = f"viewBox='0 0 {width} {height}' width='{width}' height='{height}'"
     return (
         f"<svg xmlns='http://www.w3.org/2000/svg' {size} role='img'><title>{title}</title>{content}</svg>\n"
@@ -41,12 +41,12 @@ def mark() -> str:
 def text(
     x: float, y: float, words: str, size: int = 15, weight: str = "normal", colour: str = "#222832"
 ) -> str:
-    """Return words."""
+    """Return a text element."""
     return f"<text x='{x}' y='{y}' font-size='{size}' font-weight='{weight}' fill='{colour}' {FONT}>{words}</text>"
 
 
 def bcubed() -> str:
-    """Return the picture of one item, its two clusters, and what they say of it."""
+    """Return the picture of one item with its two clusters, precision and recall."""
     items = (("a", 60, ANNA), ("b", 100, ANNA), ("c", 140, BOB), ("d", 230, BOB), ("e", 270, BOB))
     parts = ["<rect width='640' height='248' rx='8' fill='white'/>"]
     parts += [text(24, 32, "Colours are true clusters, boxes are predicted ones. Take item c:", 16, "bold")]

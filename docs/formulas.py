@@ -1,8 +1,8 @@
-"""Formulas of scores in mathematical notation: from the definitions in the registry to MathML, which browsers set.
+"""Formulas of scores in mathematical notation: definitions in the registry → MathML, which browsers render.
 
-A definition is a formula, and after it what its letters mean and where it is otherwise: `2 P R / (P + R), with P =
-precision and R = recall`. Factors stand side by side, `/` divides what was multiplied before it, and what begins with
-`sum over … of`, `mean over … of` or `max over … of` reaches to the end or to its parenthesis.
+A definition is a formula, followed by the meaning of its letters and by special cases: `2 P R / (P + R), with P =
+precision and R = recall`. Factors stand side by side, `/` divides the product to its left, and `sum over … of`,
+`mean over … of` and `max over … of` extend to the end or to the closing parenthesis.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
-#: A formula: a kind, and what it is made of.
+#: A formula as a tree: a kind, and its parts.
 Node = tuple[Any, ...]
 
 OVER = re.compile(
@@ -22,10 +22,10 @@ OVER = re.compile(
 )
 CASES = re.compile(r"1 where (?P<condition>[^,]+), else 0")
 TOKEN = re.compile(r"\s*(?P<token>\d+|[A-Za-z_]\w*|[-+*/^()\[\],=>|])")
-#: Functions, with the arguments that follow them in parentheses.
+#: Functions, whose arguments follow in parentheses.
 CALLS = ("sqrt", "max", "min", "log2", "binomial", "H", "w", "d", "E")
 GREEK = {"alpha": "α", "beta": "β"}
-#: What a letter stands for, in the words after a formula.
+#: The meaning of a letter, in the words after a formula.
 STANDS_FOR = re.compile(
     r"\b(?P<name>[A-Za-z]+(?:\([A-Z], [A-Z]\)|\[I\])?) = (?P<value>(?:(?! and [A-Za-z\[\]]+ = )[^,;:])+)"
 )
@@ -33,18 +33,18 @@ SETS = {"and": "∩", "or": "∪", "-": "∖"}
 
 
 class Reader:
-    """Reads a formula at the beginning of a text, and says where it ends."""
+    """Reads a formula from the beginning of a text; `at` is where it ends."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
 
     def peek(self) -> str:
-        """Return the next token; empty at the end and before anything that no formula has."""
+        """Return the next token; empty at the end, and before text that cannot be part of a formula."""
         found = TOKEN.match(self.text, self.at)
         return found["token"] if found else ""
 
     def take(self, expected: str = "") -> str:
-        """Return the next token and go on behind it."""
+        """Return the next token, and advance past it."""
         found = TOKEN.match(self.text, self.at)
         if found is None or (expected and found["token"] != expected):
             raise ValueError(f"no formula at {self.text[self.at :]!r}, expected {expected or 'a part'}")
@@ -70,7 +70,7 @@ class Reader:
         return factors[0] if len(factors) == 1 else ("product", factors)
 
     def quotient(self) -> Node:
-        """Read factors side by side, and what they are divided by."""
+        """Read factors side by side, and their divisor."""
         found = self.power()
         while True:
             if self.peek() == "/":
@@ -83,7 +83,7 @@ class Reader:
                 return found
 
     def begins_factor(self) -> bool:
-        """Say whether another factor follows."""
+        """Return whether another factor follows."""
         token = self.peek()
         if OVER.match(self.text, self.at + self.spaces()):
             return True
@@ -91,7 +91,7 @@ class Reader:
         return bool(re.match(r"[\w(]", token)) and token not in words
 
     def spaces(self) -> int:
-        """Return how many spaces follow."""
+        """Return the number of spaces that follow."""
         return len(self.text[self.at :]) - len(self.text[self.at :].lstrip())
 
     def power(self) -> Node:
@@ -103,7 +103,7 @@ class Reader:
         return found
 
     def factor(self) -> Node:
-        """Read a number, a name, a call, a parenthesis, or something over many things."""
+        """Read a number, a name, a call, a parenthesis, or a sum, mean or maximum over a set."""
         self.at += self.spaces()
         if found := OVER.match(self.text, self.at):
             self.at = found.end()
@@ -127,7 +127,7 @@ class Reader:
         return ("name", token)
 
     def call(self, name: str) -> Node:
-        """Read the arguments of a function, or the sets or outcomes in its parentheses."""
+        """Read the arguments of a function, or the sets or outcomes, in parentheses."""
         opening = self.take()
         if name in ("H", "w", "d"):
             depth, begin = 1, self.at
@@ -143,7 +143,7 @@ class Reader:
 
 
 def read(definition: str) -> tuple[str, Node, str]:
-    """Return what a definition defines, if it says so, its formula, and the words after that."""
+    """Return the letter that a definition defines, if any, its formula, and the words after it."""
     named = re.match(r"(I|E\[I\]) = ", definition)
     reader = Reader(definition[named.end() :] if named else definition)
     formula = reader.sum()
@@ -156,7 +156,7 @@ def read(definition: str) -> tuple[str, Node, str]:
 
 
 def names(node: Any) -> Iterator[str]:
-    """Return the letters of a formula that need words."""
+    """Yield the letters of a formula that need an explanation."""
     if not isinstance(node, tuple | list):
         return
     if node and node[0] == "name":
@@ -173,7 +173,7 @@ def names(node: Any) -> Iterator[str]:
 
 
 def words(rest: str, pages: Mapping[str, str]) -> str:
-    """Return the words after a formula as Markdown: what letters stand for as formulas, scores as links."""
+    """Return the words after a formula as Markdown, with letters set as formulas and scores as links."""
 
     def letter(found: re.Match[str]) -> str:
         name, value = found["name"], found["value"]
@@ -192,12 +192,12 @@ def words(rest: str, pages: Mapping[str, str]) -> str:
 
 
 def inline(name: str) -> str:
-    """Return a letter as a formula within a sentence."""
+    """Return a letter as an inline formula."""
     return f"<math>{_name(name)}</math>"
 
 
 def block(definition: str) -> str:
-    """Return the formula of a definition, set apart."""
+    """Return the formula of a definition as a displayed block."""
     named, formula, _ = read(definition)
     begin = f"{_name(named)}<mo>=</mo>" if named else ""
     return f'<math display="block">{begin}{mathml(formula)}</math>'
@@ -262,7 +262,7 @@ def mathml(node: Node) -> str:
 
 
 def _held(node: Node, *kinds: str) -> str:
-    """Return a formula, in parentheses if it is of one of these kinds."""
+    """Return a formula in MathML, with parentheses if it is of one of these kinds."""
     return _parenthesis(mathml(node)) if node[0] in kinds else mathml(node)
 
 
@@ -284,7 +284,7 @@ def _name(name: str) -> str:
 
 
 def _sets(text: str) -> str:
-    """Return sets, or outcomes given others, in MathML."""
+    """Return sets, or outcomes with conditions, in MathML."""
     tokens = re.findall(r"[A-Za-z]+|[-|(),]", text)
     signs = {
         **{sign: f"<mo>{set_sign}</mo>" for sign, set_sign in SETS.items()},

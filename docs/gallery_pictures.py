@@ -1,4 +1,4 @@
-"""Draw the pictures of the gallery, each from the block of code above it: ``python docs/gallery_pictures.py``."""
+"""Draw the pictures of the gallery, each with the block of code above it: ``python docs/gallery_pictures.py``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 PAGE = Path(__file__).with_name("gallery.md")
-#: Blocks of Python, and pictures.
+#: Matches blocks of Python code, and pictures.
 PIECES = re.compile(r"```python\n(?P<code>.*?)```|!\[[^\]]*\]\((?P<picture>[^)]+)\)", re.DOTALL)
 
 
 def main() -> None:
-    """Run the blocks of the page in order, and write the last chart where a picture is shown."""
+    """Run the blocks of the page in order, and write the last chart to the file of each picture."""
     namespace: dict[str, Any] = {}
     for found in PIECES.finditer(PAGE.read_text(encoding="utf-8")):
         if found["code"] is not None:

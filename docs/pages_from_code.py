@@ -1,4 +1,4 @@
-"""The pages that come from the code: one for each score, command and public name, keys of JSON, a sample report."""
+"""The pages generated from the code: scores, commands, public names, keys of JSON, and a sample report."""
 
 import inspect
 import io
@@ -23,16 +23,16 @@ from fastbcubed.cli.metrics_command import entry_of, range_of
 from fastbcubed.metrics import registry
 from fastbcubed.metrics.metric import Metric
 
-#: The example that every page works out: clusters as the items in them.
+#: The example of every page, as the items of each cluster.
 TRUTH, PREDICTION = ("ab", "cd"), ("abc", "d")
 OVERLAPPING_TRUTH, OVERLAPPING_PREDICTION = ("ab", "bcd"), ("abc", "cd")
 BASELINE, EXPERIMENT = ("abc", "d"), ("ab", "cd")
 SETTLED = ("abd", "c")
-#: Names of matrices' entries, and of the sums of pairs, in the order of the formulas' arguments.
+#: Names of the entries of confusion matrices, and of sums of pairs, in the order of the formulas' arguments.
 MATRIX = ("tp", "fp", "fn", "tn")
 PAIRS = {"pairs": ("TP", "FP", "FN", "TN"), "wrong pairs": ("FP", "FN")}
-#: The arithmetic of scores of sums over cells in the example, whose cells have 2, 1 and 1 of 4 items; true clusters
-#: have 2 and 2, predicted ones 3 and 1. Decimals are entropies in bits: H(C) = 1, H(K) = 0.8113, H(C|K) = 0.6887.
+#: The arithmetic of scores from sums over cells in the example: cells have 2, 1 and 1 of the 4 items, true clusters 2
+#: and 2, predicted ones 3 and 1. Decimals are entropies in bits: H(C) = 1, H(K) = 0.8113, H(C|K) = 0.6887.
 WORKED = {
     "bcubed_precision_by_true_cluster": "(2/3 + 2/3) / 2",
     "bcubed_recall_by_true_cluster": "(1 + 1/2) / 2",
@@ -93,12 +93,12 @@ WORKED = {
     "onmi_max": "((2 - 1.3774) + (1.6226 - 1)) / 2 / 2",
     "onmi_mean": "((2 - 1.3774) + (1.6226 - 1)) / 2 / ((2 + 1.6226) / 2)",
 }
-#: Where the decimals of entropies come from.
+#: The derivation of the decimals of entropies.
 ENTROPIES = (
     "In bits, H(C) = 1 of two true clusters of two; H(K) = 3/4 × log2(4/3) + 1/4 × log2(4) = 0.8113; "
     "H(C|K) = 3/4 × (2/3 × log2(3/2) + 1/3 × log2(3)) = 0.6887; H(K|C) = 2/4 × 1."
 )
-#: Public names that are classes, and those that are functions, in the order of the work.
+#: Public classes and public functions, in the order of use.
 CLASSES = (
     "Clustering", "Evaluation", "Comparison", "Diff", "Sweep", "Estimates", "EstimatedComparison", "Explanation",
     "Contingency", "Table",
@@ -111,7 +111,7 @@ MODULES = ("charts", "constraints", "errors")
 
 
 def write(docs: Path) -> None:
-    """Write all generated pages below the folder of the documentation, in place of earlier ones."""
+    """Write all generated pages below the folder of the documentation, replacing earlier ones."""
     reference = docs / "reference"
     pages = {
         **{
@@ -132,7 +132,7 @@ def write(docs: Path) -> None:
     for name, text in pages.items():
         page = reference / f"{name}.md"
         page.parent.mkdir(exist_ok=True)
-        if not page.exists() or page.read_text(encoding="utf-8") != text:  # Sphinx reads what is newer
+        if not page.exists() or page.read_text(encoding="utf-8") != text:  # Sphinx rereads newer files only
             page.write_text(text, encoding="utf-8")
     extra = docs / "_generated"
     extra.mkdir(exist_ok=True)
@@ -140,7 +140,7 @@ def write(docs: Path) -> None:
 
 
 def sample_report(path: Path) -> None:
-    """Write the page of an evaluation of the example data."""
+    """Write the report of an evaluation of the example data."""
     if not path.exists():
         patents = fb.example("patentsview")
         ev = fb.evaluate(patents.truth, patents.predictions["20211230"], slices=["country"])
@@ -149,9 +149,9 @@ def sample_report(path: Path) -> None:
 
 # Scores
 
-#: The page of each score: names of one score share a page, those that compare two runs have pages of their own.
+#: The page of each score: all names of a score share a page; scores that compare two runs have their own pages.
 PAGE = {name: (m.family != "diff" and m.alias_of) or name for name, m in registry.METRICS.items()}
-#: Pages of further names, which lead to that of the score.
+#: Further names of scores, whose pages point to the page of the score.
 MOVED = {f"docs/reference/scores/{name}": f"{page}.html" for name, page in PAGE.items() if name != page}
 
 
@@ -247,7 +247,7 @@ def calls(metric: Metric) -> list[str]:
 
 
 def example(metric: Metric) -> list[str]:
-    """Return the small example of a score: the clusters, the working, and the value."""
+    """Return the small example of a score: the clusters, the arithmetic, and the value."""
     if metric.takes_three or metric.family == "diff":
         found = fb.diff(
             clustering(BASELINE),
@@ -272,7 +272,7 @@ def example(metric: Metric) -> list[str]:
 
 
 def working(metric: Metric, value: str) -> list[str]:
-    """Return how the score of the example comes about, from items, from means, from pairs or from cells."""
+    """Return the derivation of a score in the example, from items, means, pairs or cells."""
     if metric.formula is not None:
         matrices = {item: matrix_of(item, metric.leave_one_out) for item in "abcd"}
         columns = np.array(list(matrices.values()), float).T
@@ -300,7 +300,7 @@ def working(metric: Metric, value: str) -> list[str]:
 
 
 def worked(metric: Metric, value: str) -> str:
-    """Return the arithmetic of a score in the example; raise ValueError if it comes to something else."""
+    """Return the arithmetic of a score in the example; raise ValueError if its result is not the score."""
     text = WORKED[metric.alias_of or metric.name]
     found = eval(text, {"log2": math.log2, "sqrt": math.sqrt})
     if abs(found - float(Fraction(value.split()[0]))) > 3e-4:
@@ -309,7 +309,7 @@ def worked(metric: Metric, value: str) -> str:
     return f"{text.replace('**2', '²').replace('*', '×')} {sign} {value}"
 
 
-#: What may become of the clusters of a small truth: the predicted clusters, and items that are alone on both sides.
+#: Changes to the clusters of a small truth: the predicted clusters, and items that are singletons on both sides.
 MOVED_TRUTH = ("abcd", "ef", "gh")
 MOVES = {
     "nothing: the sides are the same": (MOVED_TRUTH, ""),
@@ -323,7 +323,7 @@ MOVES = {
 
 @cache
 def scores_after(*, overlapping: bool) -> dict[str, dict[str, float]]:
-    """Return all scores after each of the moves."""
+    """Return all scores after each change of `MOVES`."""
     names = [m.name for m in registry.METRICS.values() if m.family != "diff" and m.covers_only == overlapping]
     found = {}
     for move, (prediction, alone) in MOVES.items():
@@ -333,7 +333,7 @@ def scores_after(*, overlapping: bool) -> dict[str, dict[str, float]]:
 
 
 def moves(metric: Metric) -> list[str]:
-    """Return what becomes of a score where clusters are split or merged, and where singletons are added."""
+    """Return the table of a score's values after splits, merges, and added singletons."""
     known = scores_after(overlapping=metric.covers_only)
     rows = [[move, number(scores[metric.name])] for move, scores in known.items()]
     truth = " ".join(f"[ {' '.join(cluster)} ]" for cluster in MOVED_TRUTH)
@@ -348,12 +348,12 @@ def matrix_of(item: str, alone: bool) -> tuple[int, ...]:
 
 
 def clustering(clusters: Iterable[str]) -> fb.Clustering:
-    """Return clusters of letters as a clustering."""
+    """Return the clustering of these clusters, whose items are letters."""
     return fb.Clustering.from_clusters([list(cluster) for cluster in clusters])
 
 
 def drawn(sides: dict[str, tuple[str, ...]]) -> list[str]:
-    """Return a drawing of clusterings, one line each."""
+    """Return a drawing of clusterings, with one line for each."""
     width = max(map(len, sides))
     rows = [
         f"{name:<{width}}  {'  '.join(f'[ {chr(32).join(c)} ]' for c in side)}"
@@ -363,7 +363,7 @@ def drawn(sides: dict[str, tuple[str, ...]]) -> list[str]:
 
 
 def number(value: Any) -> str:
-    """Return a figure as a fraction, where it is a short one, and with four digits."""
+    """Return a figure with four digits, preceded by an equal fraction if there is a short one."""
     near = Fraction(float(value)).limit_denominator(120)
     if abs(float(near) - value) > 1e-12:
         return f"{value:.4f}"
@@ -371,12 +371,12 @@ def number(value: Any) -> str:
 
 
 def overlapping(metric: Metric) -> str:
-    """Return whether a score is defined where clusters overlap."""
+    """Return as text whether a score is defined for overlapping clusters."""
     return "only there" if metric.covers_only else "yes" if metric.on_covers else "not defined"
 
 
 def aliases(metric: Metric) -> list[str]:
-    """Return further names of a score in the registry."""
+    """Return the further names of a score in the registry."""
     root = metric.alias_of or metric.name
     return [m.name for m in registry.METRICS.values() if m.alias_of == root and m is not metric]
 
@@ -404,7 +404,7 @@ def command_page(name: str, description: str) -> str:
 
 @contextmanager
 def columns(n: int) -> Iterator[None]:
-    """Let the terminal have `n` columns."""
+    """Set the width of the terminal to `n` columns."""
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = str(n)
     try:
@@ -439,7 +439,7 @@ def api_page(name: str) -> str:
 
 
 def metrics_page() -> str:
-    """Return the page of the functions of `fastbcubed.metrics` that are on no page of a score."""
+    """Return the page of the functions of `fastbcubed.metrics` that have no score's page."""
     shown = {each for metric in registry.METRICS.values() for each in (metric.name, *metric.also)}
     names = [name for name in fb.metrics.__all__ if name not in shown]
     directives = [d for each in names for d in (directive(getattr(fb.metrics, each), f"metrics.{each}"), "")]
@@ -456,7 +456,7 @@ def directive(thing: Any, name: str) -> str:
 
 
 def eval_rst(title: str, lines: Iterable[str], text: str = "") -> str:
-    """Return a page of directives."""
+    """Return a Markdown page with a block of directives."""
     return "\n".join([f"# {title}", "", text, "", "```{eval-rst}", *lines, "```", ""])
 
 
@@ -464,18 +464,18 @@ def eval_rst(title: str, lines: Iterable[str], text: str = "") -> str:
 
 
 def table(head: list[str], rows: Iterable[Iterable[Any]]) -> list[str]:
-    """Return the lines of a table."""
+    """Return the lines of a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return [f"| {' | '.join(map(str, row))} |" for row in lines]
 
 
 def cell_text(text: str) -> str:
-    """Return text for a cell of a table."""
+    """Return text escaped for a cell of a Markdown table."""
     return text.replace("|", "\\|")
 
 
 def toctree(names: Iterable[str]) -> list[str]:
-    """Return the directive that puts pages below another in the navigation."""
+    """Return the directive that lists pages below another page in the navigation."""
     return ["```{toctree}", ":hidden:", "", *names, "```", ""]
 
 

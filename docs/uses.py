@@ -1,8 +1,8 @@
-"""When to use which score: a sentence for each; the names of scores in it become links to their pages."""
+"""When to use each score, in one sentence, in which names of other scores become links to their pages."""
 
 from __future__ import annotations
 
-#: Names of scores, and below them when to use these.
+#: Names of scores, each followed by when to use them.
 _TEXT = """
 precision
     Use it to say what share of an item's predicted cluster belongs with it: it falls when clusters are
@@ -240,7 +240,7 @@ iq
 
 
 def _by_name() -> dict[str, str]:
-    """Return the sentence of each name."""
+    """Return the sentences by name of the score."""
     found: dict[str, str] = {}
     names: list[str] = []
     for line in _TEXT.strip().splitlines():
