@@ -1,1 +1,1 @@
-"""Several runs against one truth: differences of scores, where they arise, and whether they hold on other data."""
+"""Several runs against one truth: score differences, where they arise, and whether they hold on other data."""

@@ -38,9 +38,9 @@ from fastbcubed.runtime.threads import Pool
 __all__ = ["compare"]
 
 Align = Literal["common", "each"]
-#: Columns for both sides, or a pair: the truth's, and those of all runs or of each by name.
+#: Columns of both sides, or a pair: columns of the truth, and those of all runs or of each run by name.
 PerRun = PerSide | Mapping[str, ColumnName] | tuple[ColumnName | None, Mapping[str, ColumnName]]
-#: The baseline that is chosen once the runs are scored.
+#: The name of the baseline that is chosen after scoring, unless a run has this name.
 BEST = "best"
 
 
@@ -236,20 +236,18 @@ def columns_by_run(given: PerRun, names: Sequence[Any], argument: str) -> dict[A
 
 
 class _Found(NamedTuple):
-    """The engine's answers by run, and whether their rows and true clusters are known to be the same."""
+    """The engine's answers by run, and what is known about their rows and true clusters."""
 
     runs: list[tuple[Request, Answer]]
-    shared: bool  #: whether rows and codes of true clusters are
+    shared: bool  #: whether all runs have the same rows and the same codes of true clusters
     n_scored: list[int]
     coverage: list[Coverage]
-    true_keys: list[NDArray[np.int64]] | None = (
-        None  #: keys of true clusters by code; None where they are not known
-    )
-    alone: Callable[[Request, int], Answer] | None = None  #: scores a run on all items that it has by itself
+    true_keys: list[NDArray[np.int64]] | None = None  #: by run and code; None if unknown
+    alone: Callable[[Request, int], Answer] | None = None  #: function that scores a run on all its own items
 
 
 def _by_itself(found: _Found, k: int) -> dict[str, Any] | None:
-    """Return a run's scores on its own items, and with missing items as singletons; None if its evaluation has them."""
+    """Return a run's scores on its own items, also with missing items as singletons; None if already evaluated so."""
     request, answer = found.runs[k]
     if found.alone is None or answer.mentions is not None:
         return None
@@ -271,7 +269,7 @@ def _answers(
     unit: str,
     pool: Pool,
 ) -> _Found:
-    """Score all runs, with the engine that the largest needs; a column that is the unit is one of the baseline's."""
+    """Score all runs with the engine that the largest one needs; check the unit, with the columns of the baseline."""
     items, clusters = columns
     given = [
         replace(first.given, prediction=runs[run], item=items[run], cluster=clusters[run], run=run)
@@ -310,7 +308,7 @@ def _answers(
 
 
 def _require_unit(unit: str, align: str, *, on_disk: bool) -> None:
-    """Raise if the unit is a column, by which the rows of all runs are added up, and these are not in one order."""
+    """Raise OptionError if the unit is a column, but the rows of the runs are not in one common order."""
     if is_one_of(unit, (COMPONENT, TRUE_CLUSTER)) or (align == "common" and not on_disk):
         return
     lacking, instead = (
@@ -325,7 +323,7 @@ def _require_unit(unit: str, align: str, *, on_disk: bool) -> None:
 
 
 def _require_column(unit: str, pair: Pair) -> None:
-    """Raise ColumnError if the unit is a column that there is not; of one that both sides have, the values decide."""
+    """Raise ColumnError if the unit is a column that does not exist; columns of both sides are checked later."""
     truth, prediction = pair.first
     own = attribute_sides(truth, prediction)
     if (
@@ -346,7 +344,7 @@ def _require_column(unit: str, pair: Pair) -> None:
 
 
 def _require_values(unit: str, ev: Evaluation) -> None:
-    """Raise if the unit is a column whose values differ between the sides, or are of a type that makes no units."""
+    """Raise if the unit is a column whose values differ between the sides, or whose type cannot define units."""
     if is_one_of(unit, (COMPONENT, TRUE_CLUSTER)) or size_named(unit) or ev.contingency.overlapping:
         return
     none = attribute_values(unit, ev.kept_items(), ev.attributes, np.empty(0, np.int64))
@@ -355,7 +353,7 @@ def _require_values(unit: str, ev: Evaluation) -> None:
 
 
 def _require_same_items(policies: Policies, names: list[str], coverage: list[Coverage]) -> None:
-    """Raise if runs whose clusters may overlap, which are not restricted to common items, are scored on others."""
+    """Raise if runs with overlapping clusters score different items, because these cannot be restricted."""
     for name, each in zip(names, coverage, strict=True):
         lacking = each.n_truth_only if policies.truth != "singleton" else 0
         further = each.n_prediction_only if policies.prediction == "singleton" else 0

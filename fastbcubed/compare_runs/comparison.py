@@ -69,7 +69,7 @@ from fastbcubed.types import Floats
 
 __all__ = ["Comparison"]
 
-#: Cached values that depend on the baseline, and those that depend on the runs alone.
+#: Cached values that depend on the baseline, and those that depend only on the runs.
 OF_BASELINE = (
     "_differences",
     "_against_best",
@@ -101,7 +101,7 @@ class Comparison(ClusterResult):
     metrics : list of Metric
         The scores shown in tables.
     n_items : int
-        Items that are scored.
+        Number of scored items.
     align : {"common", "each"}
         Whether all runs are scored on the items that every run scores, or each run on its own items.
     level : float
@@ -146,23 +146,23 @@ class Comparison(ClusterResult):
         true_keys: Sequence[NDArray[np.int64]] | None = None,
         by_itself: Sequence[dict[str, Any] | None] = (),
     ) -> None:
-        """Take evaluations over; `shared` says that their scored rows and codes of true clusters are the same.
+        """Compare these evaluations; `shared` means that their scored rows and codes of true clusters are the same.
 
-        Where they are not, `true_keys`, if known, are keys of the true clusters by code, the same in all runs.
-        `by_itself` is what `if_alone` says of a run on all items that it scores; None where its evaluation is that.
+        Otherwise, `true_keys`, if known, has keys of true clusters by code, which are comparable between runs.
+        `by_itself` has the result of `if_alone` for a run on all its own items; None if its evaluation covers them.
         """
         self._runs = dict(runs)
         self.baseline, self.align, self.level, self.unit = baseline, align, level, unit
         self.n_bootstrap, self.seed = n_bootstrap, seed
         self._shared = shared
         self._n_scored = dict(zip(runs, n_scored, strict=True))
-        #: how far each run has the items of the truth, before it is restricted to those of all runs
+        #: the coverage of the truth by each run, before restriction to common items
         self._coverage = dict(zip(runs, coverage, strict=True))
         self._true_keys = None if true_keys is None else dict(zip(runs, true_keys, strict=True))
         self._by_itself = dict(zip(runs, by_itself, strict=False))
 
     def _copy(self, runs: Iterable[str], baseline: str) -> Self:
-        """Return a comparison of some of the runs, on the same items; none is scored again."""
+        """Return a comparison of these runs on the same items, without scoring any run again."""
         found = copy.copy(self)
         found._runs, found.baseline = {name: self._runs[name] for name in runs}, baseline
         if self._true_keys is not None:
@@ -205,10 +205,10 @@ class Comparison(ClusterResult):
 
     @property
     def n_items(self) -> int:
-        """Items that the baseline is scored on; with align="common" all runs are."""
+        """Number of items on which the baseline is scored and, with align="common", all runs are."""
         return self[self.baseline].contingency.n_items
 
-    # How it differs over all items
+    # Differences over all items
 
     def scores(self) -> Table:
         """Return the scores of each run.
@@ -332,11 +332,11 @@ class Comparison(ClusterResult):
     def _differences(self) -> Differences:
         return differences_of_all(self)
 
-    #: What is said of intervals of differences of pair scores.
+    #: The caution on intervals of differences of pair scores.
     _of_pairs = (
         "Intervals of pair scores may be far too narrow, because a few large clusters dominate these scores."
     )
-    #: How runs are compared that no item of the truth is dropped from.
+    #: The argument with which no item of the truth is dropped from a run.
     _without_drops = arg("unmatched", {"truth": "singleton"})
 
     @property
@@ -352,12 +352,12 @@ class Comparison(ClusterResult):
 
     @cached_property
     def _verdict(self) -> tuple[str, list[str]]:
-        """The sentence that comes first, and the others."""
+        """The leading sentence, and the other sentences."""
         return lead(self), sentences(self)
 
     @cached_property
     def _own_scores(self) -> dict[str, dict[str, Any]]:
-        """Scores of each run on all items that it scores, and if those of the truth that it lacks were alone."""
+        """Scores of each run on all its own items, also with the truth's items that it lacks as singletons."""
         return {
             name: self._by_itself.get(name)
             or if_alone(own if isinstance(own := ev.figures.of_mentions, Evaluation) else ev)
@@ -504,7 +504,7 @@ class Comparison(ClusterResult):
         """Warnings and notes: code, level (warning or note), message, the runs concerned, and values."""
         return rankings.notices_of_runs(self)
 
-    # Where it differs
+    # Where runs differ
 
     def slices(
         self, by: SliceKey, *, deltas: bool = True, order_by: str | None = None, limit: int | None = None
@@ -657,7 +657,7 @@ class Comparison(ClusterResult):
         return Table(list_true_clusters(self.runs, self._pair(run), self._true_numbers, order_by, limit))
 
     def _flow(self, run: str) -> tuple[int, list[tuple[str, str, int]]]:
-        """Return the number of true clusters, and how many went from one outcome to another."""
+        """Return the number of true clusters, and how many changed from each outcome to each other."""
         return flow_of_runs(self.runs, self._pair(run), self._true_numbers)
 
     def cluster(
@@ -707,7 +707,7 @@ class Comparison(ClusterResult):
     # Output
 
     def _document(self, asked: Asked | None = None) -> Document:
-        """Return what is asked for; of a comparison that was loaded, only the usual page is known."""
+        """Return the requested document; a loaded comparison has only the default one."""
         asked = asked or IN_BRIEF
         if self._saved_page is None or not asked.page:
             return document(self, asked)
@@ -718,17 +718,17 @@ class Comparison(ClusterResult):
 
     @cached_property
     def _saved_page(self) -> Mapping[str, Any] | None:
-        """The document of the usual page, of a comparison that was loaded."""
+        """The default document of a loaded comparison; None for any other."""
         return None
 
     @cached_property
     def _saved_slices(self) -> Mapping[str, Table] | None:
-        """The requested slices, of a comparison that was loaded."""
+        """The requested slices of a loaded comparison; None for any other."""
         return None
 
     @cached_property
     def _slicings(self) -> dict[str, SliceKey]:
-        """The keys of the slices that were requested, by name; those that were saved are known by their name."""
+        """The keys of the requested slices, by name; in a loaded comparison, the names are the keys."""
         saved = self._saved_slices
         return self[self.baseline].figures.slicings if saved is None else {name: name for name in saved}
 
@@ -739,11 +739,11 @@ class Comparison(ClusterResult):
 
     @cached_property
     def _large_slices(self) -> dict[str, Table]:
-        """Slices of all runs with their differences by name, of those that are in a file once they were asked for."""
+        """Slices of all runs with their differences, by name, that were written to files when first needed."""
         return {}
 
     def _slices_for_json(self) -> dict[str, Any]:
-        """Return the requested slices row by row; of many, the rows that differ most, and how many there are."""
+        """Return the rows of the requested slices or, if there are many, those that differ most and their number."""
         cut = {by: each.num_rows for by, each in self._sliced.items() if each.is_large}
         order = "delta" if self.experiments else None
         rows = {
@@ -841,7 +841,7 @@ class Comparison(ClusterResult):
             **self._slices_for_json(),
         }
 
-    # Parts of the above
+    # Helpers of the methods above
 
     def _pair(self, run: str | None) -> tuple[str, str]:
         """Return the baseline, and the requested experiment."""

@@ -1,4 +1,4 @@
-"""The document of a comparison: the verdict, scores, differences, slices, and clusters that changed."""
+"""The document of a comparison: the verdict, scores, differences, slices, and changed clusters."""
 
 from __future__ import annotations
 
@@ -74,21 +74,20 @@ from fastbcubed.results.unit_cells import Units
 if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
 
-#: Of more experiments than these, differences are shown of the first score alone, and in no sentences.
+#: With more experiments than this, differences are shown for the first score only, and without sentences.
 FEW = 3
 #: The opposite of a change.
 OPPOSITE = {"better": "worse", "worse": "better", "higher": "lower", "lower": "higher"}
-#: Runs, or slices, that a sentence names; slices among which it looks for them.
+#: The most runs, or slices, that a sentence names; and the most slices among which it looks for exceptions.
 NAMED, LOOKED_THROUGH = 5, 4096
 
 
-#: Runs on a page beside the baseline: more than anybody compares by eye; characters of a name of a score beside which
-#: a table has no room for all columns.
+#: The most experiments on a page; and the length of a score's name from which a table omits a column.
 RUNS, LONG = 12, 24
 
 
 def document(cmp: Comparison, asked: Asked = IN_BRIEF) -> Document:
-    """Return a comparison as a document; what only pages have is made for them alone."""
+    """Return the document of a comparison; parts that only pages show are made only for pages."""
     first, _ = cmp._verdict
     shown = [cmp.baseline, *cmp.experiments[:RUNS]]
     facts = [
@@ -110,7 +109,7 @@ def document(cmp: Comparison, asked: Asked = IN_BRIEF) -> Document:
 
 
 def _sections(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Section]:
-    """Yield the sections that have anything, one after the other, as some take long."""
+    """Yield the sections that are not empty; each is made when needed, because some take long."""
     explained = [cmp.explain(run, asked.explained_by) for run in shown[1:] if asked.explain is not None]
     parts = {
         ("verdict", "Verdict"): _verdict,
@@ -126,7 +125,7 @@ def _sections(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[S
 
 
 def _explained(every: Sequence[Explanation]) -> Iterator[Block]:
-    """Yield what is found of each run, below its name if there are several."""
+    """Yield the blocks of each explanation, under the name of its run if there are several."""
     for found in every:
         if len(every) > 1:
             yield Heading(label(found.run))
@@ -134,7 +133,7 @@ def _explained(every: Sequence[Explanation]) -> Iterator[Block]:
 
 
 def lead(comparison: Comparison) -> str:
-    """Return the one thing: which run is better, by how much, and whether that holds; of several runs the best."""
+    """Return the leading sentence: which run is better, by how much, and whether that holds; or which is best."""
     if not comparison.experiments:
         return "Only one run was given; there is nothing to compare."
     if why_no_ranks(comparison) is not None:
@@ -155,7 +154,7 @@ def lead(comparison: Comparison) -> str:
 
 
 def _of_lacking(comparison: Comparison) -> str:
-    """Return which of two runs is better where the other has fewer items and, even on common ones, no better score."""
+    """Return which of two runs is better if the other lacks more items, yet has no better score on common items."""
     if len(comparison) != 2:
         return ""
     places = {row.pop("run"): list(row.values()) for row in comparison._ranks().to_pylist()}
@@ -171,7 +170,7 @@ def _of_lacking(comparison: Comparison) -> str:
 
 
 def _of_two(comparison: Comparison, row: Mapping[str, Any]) -> str:
-    """Return how a run differs from the baseline by one score, and in how many of the slices it does so, too."""
+    """Return a sentence on how a run differs from the baseline in one score, and in how many slices it does so."""
     name, baseline, delta = label(row["experiment"]), label(comparison.baseline), row["delta"]
     what = HEADLINE.get(row["score"], row["score"])
     if not delta:
@@ -195,7 +194,7 @@ def _of_two(comparison: Comparison, row: Mapping[str, Any]) -> str:
 
 
 def _in_slices(comparison: Comparison, row: Mapping[str, Any], word: str) -> str:
-    """Return in how many of the first requested slices the score of a run differs in the same way."""
+    """Return in how many slices of the first requested slicing the score changes in the same direction as overall."""
     for by in comparison[comparison.baseline].sliced:
         parts = comparison._deltas_in_slices(row["experiment"], by, row["score"])
         known = [part[~np.isnan(part)] * row["delta"] for part in parts]
@@ -212,7 +211,7 @@ def _in_slices(comparison: Comparison, row: Mapping[str, Any], word: str) -> str
 
 
 def _opposite(comparison: Comparison, row: Mapping[str, Any], by: str) -> Iterator[str]:
-    """Yield the names of the slices in which the score of a run differs the other way than over all items."""
+    """Yield the names of the slices in which the score changes in the opposite direction to the overall score."""
     table = comparison.slices(comparison._slicings[by])
     names = [name for name in name_columns(table.column_names) if name != "run"]
     for each in table.to_pylist():
@@ -221,7 +220,7 @@ def _opposite(comparison: Comparison, row: Mapping[str, Any], by: str) -> Iterat
 
 
 def _of_several(comparison: Comparison, ranked: Sequence[Mapping[str, Any]]) -> str:
-    """Return which run is best, and which are as good."""
+    """Return a sentence on which run is best, and which may be as good."""
     first, second, *_ = ranked
     same = [row["run"] for row in ranked[1:] if row["as_good"] and not row["delta"]]
     good = [row["run"] for row in ranked[1:] if row["as_good"] and row["delta"]]
@@ -231,7 +230,7 @@ def _of_several(comparison: Comparison, ranked: Sequence[Mapping[str, Any]]) -> 
     if good and len(good) + len(same) == len(ranked) - 1:
         others = "the others differ" if same else "all others differ from it"
         return f"No run is clearly best: {label(first['run'])} has {what}; how {others} may be chance."
-    units = comparison._against_best._differences.units_of.values()  # none where there are no errors
+    units = comparison._against_best._differences.units_of.values()  # empty without standard errors
     has = "seems to have" if any(map(are_uneven, units)) else "has"
     best = f"{label(first['run'])} {has} {what}"
     if good:
@@ -245,7 +244,7 @@ def _of_several(comparison: Comparison, ranked: Sequence[Mapping[str, Any]]) -> 
 
 
 def _named(runs: Sequence[str]) -> str:
-    """Return the names of runs or scores, of many the first."""
+    """Return the names of runs or scores as a list in words; of many, only the first are named."""
     names = [label(name) for name in runs[:NAMED]]
     return listed(names if len(runs) <= NAMED else [*names, f"{count(len(runs) - NAMED)} more"])
 
@@ -259,7 +258,7 @@ def heading(comparison: Comparison) -> str:
 
 
 def sentences(comparison: Comparison) -> list[str]:
-    """Return further sentences: experiments against the baseline, items left out, how certain the differences are."""
+    """Return further sentences: differences from the baseline, items left out, and the basis of the intervals."""
     few = comparison.experiments if len(comparison.experiments) <= FEW else ()
     found = [line for name in few for line in against_baseline(comparison, name)]
     found += [*best_by_score(comparison), *_left_out(comparison)]
@@ -268,12 +267,12 @@ def sentences(comparison: Comparison) -> list[str]:
 
 
 def against_baseline(comparison: Comparison, name: str) -> list[str]:
-    """Say how the main scores of an experiment differ from the baseline's."""
+    """Return the sentence on how the main scores of an experiment differ from the baseline's."""
     rows = {row["score"]: row for row in comparison._deltas().to_pylist() if row["experiment"] == name}
     chosen = [rows[s] for s in HEADLINE if s in rows] or list(rows.values())[:1]
     versus = f"{label(name)} against {label(comparison.baseline)}"
     if chosen and all(row["delta"] == 0 for row in rows.values()):
-        return [f"{versus}: no difference in any score."] * (len(comparison) > 2)  # of two it comes first
+        return [f"{versus}: no difference in any score."] * (len(comparison) > 2)  # else it leads
     best = {m.name: m.best for m in comparison.metrics}
     texts = []
     for row in chosen:
@@ -286,18 +285,18 @@ def against_baseline(comparison: Comparison, name: str) -> list[str]:
     return [f"{versus}: {'; '.join(texts)}."]
 
 
-#: What is said of precision where hardly any item that a cluster holds wrongly is labelled.
+#: The remark on precision if hardly any item that is wrongly in a cluster is labelled.
 UNCHALLENGED = "1 by construction, because items without a true label are left out"
 
 
 def _says_nothing(comparison: Comparison, row: Mapping[str, Any]) -> bool:
-    """Return whether precision is the same in two runs since most of their items are not labelled, and left out."""
+    """Return whether precision is uninformative in both runs because most items have no label and are left out."""
     runs = row["experiment"], comparison.baseline
     return row["score"] == "precision" and all(map(comparison._is_unchallenged, runs))
 
 
 def best_by_score(comparison: Comparison) -> list[str]:
-    """Say which run is best by which scores, where these disagree."""
+    """Return the sentence on which run is best by which scores, if these disagree; otherwise an empty list."""
     if why_no_ranks(comparison) is not None:
         return []
     table = comparison.ranks()
@@ -319,7 +318,7 @@ def _word(delta: float, best: str) -> str:
 
 
 def _left_out(comparison: Comparison) -> list[str]:
-    """Say which runs score more items than all of them do."""
+    """Return the sentence on runs with items that not all runs score, if there are any."""
     if comparison.align == "each":
         return [
             "The runs are scored on different items, so differences also reflect the choice of items."
@@ -371,7 +370,7 @@ def _how_sure(comparison: Comparison) -> list[str]:
 
 
 def _without_errors(comparison: Comparison) -> list[str]:
-    """Say which scores have no interval, and why."""
+    """Return sentences on scores without an interval, with the reasons."""
     return [
         f"No interval is known for {_named(names)}: {reason}."
         for reason, names in scores_without_errors(comparison).items()
@@ -379,7 +378,7 @@ def _without_errors(comparison: Comparison) -> list[str]:
 
 
 def _groups(units: Mapping[str, Units]) -> str:
-    """Return the number of groups that errors are from; of several runs these may be different ones."""
+    """Return the number of groups of items behind the errors, as a range if it differs between runs."""
     numbers = sorted({own.n for own in units.values() if own.n > 1})
     n = " to ".join(map(count, numbers[:: len(numbers) - 1 or 1]))
     run = "a run" if len(set(units.values())) == 1 else "one of the two runs"
@@ -387,7 +386,7 @@ def _groups(units: Mapping[str, Units]) -> str:
 
 
 def intervals_of(comparison: Comparison) -> str:
-    """Return what the figures in parentheses are."""
+    """Return a name for the figures in parentheses: intervals, with their confidence."""
     return f"intervals of {100 * comparison.level:g} %"
 
 
@@ -397,7 +396,7 @@ def has_intervals(comparison: Comparison) -> bool:
 
 
 def _connecting(comparison: Comparison) -> str:
-    """Return whose clusters alone connect all items, where that is not so of each run."""
+    """Return a remark on the runs whose clusters connect all items, if other runs' clusters do not."""
     if comparison.unit != COMPONENT:
         return ""
     found = [name for name, ev in comparison.runs.items() if ev.units.n < 2]
@@ -409,7 +408,7 @@ def _connecting(comparison: Comparison) -> str:
 
 
 def _verdict(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
-    """Yield the sentences, warnings, the scores of the runs, and their ranking."""
+    """Yield sentences, warnings, the scores of the runs, and the ranking."""
     yield Prose(cmp._verdict[1], "lead")
     notices, own = told(cmp), own_f1(cmp)
     yield Notices.of(notices[: MESSAGES if asked.page else None], n=len(notices))
@@ -423,7 +422,7 @@ def _verdict(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Bl
 
 
 def scores_grid(cmp: Comparison, own: Mapping[str, tuple[float, float]], shown: Sequence[str]) -> Grid:
-    """Return the scores of runs, with F1 on their own items, and with missing ones alone, where these differ."""
+    """Return the table of the runs' scores; `own` has F1 on all own items, and with missing items as singletons."""
     table, rows = cmp.scores(), []
     for row in table.to_pylist():
         if (run := row["run"]) in shown:
@@ -442,7 +441,7 @@ def scores_grid(cmp: Comparison, own: Mapping[str, tuple[float, float]], shown: 
 
 
 def own_f1(comparison: Comparison) -> dict[str, tuple[float, float]]:
-    """Return the F1 of each run on all items that it scores, and if those it lacks were alone; {} where all agree."""
+    """Return each run's F1 on all own items, and with missing items as singletons; {} if these equal the F1 shown."""
     found = {name: (own["f1"], own["f1_if_alone"]) for name, own in comparison._own_scores.items()}
     shown = {name: comparison[name].overall.get("f1", each[0]) for name, each in found.items()}
     differ = any(
@@ -452,7 +451,7 @@ def own_f1(comparison: Comparison) -> dict[str, tuple[float, float]]:
 
 
 def ranking_grid(ranking: Sequence[Mapping[str, Any]]) -> Grid:
-    """Return several runs by how good they are, with how far they are from the best, and whether they are as good."""
+    """Return the table of ranked runs, with differences from the best, and whether runs may be as good."""
     score = ranking[0]["score"] if ranking else ""
     columns = [
         ("run", "run", "name"),
@@ -464,7 +463,7 @@ def ranking_grid(ranking: Sequence[Mapping[str, Any]]) -> Grid:
 
 
 def differences_section(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
-    """Yield the differences of the runs from the baseline: on a page those of each as a chart and a table."""
+    """Yield the differences from the baseline, on a page as a chart and a table for each run."""
     rows = list(deltas_of(cmp))
     if not asked.page:
         names = distinct([metric.name for metric in cmp.metrics], cmp[cmp.baseline].overall)
@@ -480,27 +479,27 @@ def differences_section(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> 
         yield Heading(difference_from(cmp, name))
         said = f"Forest plot: {difference_from(cmp, name)}, with the values of the table"
         chart = Chart(f"deltas-{k}", "deltas", (own,), said, "Difference of each score", about_deltas(own))
-        _, score, verdict, before, now, delta, *_ = range(7)  # of one run; what holds is in the verdict
-        narrow = any(len(row["score"]) > LONG for row in own)  # another table has what was before
+        _, score, verdict, before, now, delta, *_ = range(7)  # without the run's name, and `holds`
+        narrow = any(len(row["score"]) > LONG for row in own)  # another table has the values before
         kept = [score, delta, verdict, *[before] * (not narrow), now]
         yield Beside([[chart], [deltas_grid(own).only(kept)]], "two aside")
 
 
 def about_deltas(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return what the marks of a chart of differences mean."""
+    """Return sentences on the meaning of the marks in a chart of differences."""
     text = "Lines: intervals. Filled dots: larger than chance explains; hollow dots: may be chance."
     turned = "Differences are reversed for scores where lower is better, so better is always to the right."
     return f"{text} {turned}" if any(row["best"] == "lower" for row in rows) else text
 
 
 def difference_from(cmp: Comparison, run: str | None = None) -> str:
-    """Return the title of the differences of a run, or of all runs, from the baseline."""
+    """Return the title of the section or chart of the differences from the baseline, of one run or of all."""
     title = f"ifference from {label(cmp.baseline)}"
     return f"D{title}" if run is None else f"{label(run)}: d{title}"
 
 
 def deltas_of(cmp: Comparison) -> Iterator[dict[str, Any]]:
-    """Yield the differences, and whether each one that holds is an improvement."""
+    """Yield the differences of the listed scores, and whether a significant one is an improvement."""
     shown, best = listed_scores(m.name for m in cmp.metrics), {m.name: m.best for m in cmp.metrics}
     for row in cmp._deltas().to_pylist():
         if row["score"] in shown:
@@ -513,7 +512,7 @@ def deltas_of(cmp: Comparison) -> Iterator[dict[str, Any]]:
 
 
 def deltas_grid(rows: Sequence[Mapping[str, Any]]) -> Grid:
-    """Return differences from the baseline, with their intervals."""
+    """Return the table of differences from the baseline, with their intervals."""
     columns: list[tuple[Any, ...]] = [
         ("run", "experiment", "name"),
         ("score", "score", "text"),
@@ -527,7 +526,7 @@ def deltas_grid(rows: Sequence[Mapping[str, Any]]) -> Grid:
 
 
 def note(comparison: Comparison) -> str:
-    """Return the note on the intervals."""
+    """Return the note on how intervals of differences are computed."""
     if not comparison.experiments:
         return "Name a second run."
     if not has_intervals(comparison):
@@ -543,7 +542,7 @@ def note(comparison: Comparison) -> str:
 
 
 def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
-    """Yield the slices that changed most of each slicing: the differences of a score as a chart, all in a table."""
+    """Yield the most changed slices of each slicing: a chart of the differences in one score, and a table."""
     keys: dict[str, Any] = cmp._slicings | {slice_name(key): key for key in asked.by}
     chosen = list(keys.items())[: asked.slicings]
     if not chosen or not cmp.experiments or not asked.slices:
@@ -571,26 +570,26 @@ def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Blo
         ]
         in_order = (
             scores[::-1] if asked.page else scores
-        )  # a page scrolls to the right, a text keeps the last
+        )  # pages scroll to the right, and text keeps the last columns
         for score in in_order:
             ends = (f"{score}_{each}" for each in ("delta", "low", "high"))
             columns += [(score, score, "score", 2), (f"Δ {score}", tuple(ends), "change")]
         yield Grid.of(rows, columns, len(own), about=f"By {name}")
 
 
-#: Slices of each slicing on a page: those that changed most.
+#: The most slices of a slicing on a page.
 SLICES = 20
 
 
 def names_and_scores(cmp: Comparison, table: Table) -> tuple[list[str], list[str]]:
-    """Return the columns of the slices in a listing of them, and the scores whose differences are shown."""
+    """Return the columns that name the slices of a table, and the scores whose differences are shown."""
     names = [column for column in name_columns(table.column_names) if column != "run"]
     scores = [name for name in HEADLINE if f"{name}_delta" in table.column_names]
     return names, scores or [m.name for m in cmp.metrics if f"{m.name}_delta" in table.column_names][:3]
 
 
 def ends_in_slice(cmp: Comparison, row: Mapping[str, Any], scores: Sequence[str]) -> dict[str, float | None]:
-    """Return the ends of the intervals of the differences in a slice, None where none are known."""
+    """Return the ends of the intervals of the differences in a slice, None if unknown."""
     found = dict[str, float | None]()
     for score in scores:
         delta, error = row[f"{score}_delta"], row.get(f"{score}_delta_se")
@@ -607,7 +606,7 @@ def slices_chart(
     rows: Sequence[Mapping[str, Any]],
     k: int,
 ) -> Chart:
-    """Return the differences of the last score in each slice."""
+    """Return the chart of the differences in the last score by slice."""
     score, of_all = scores[-1], None
     if len(cmp.experiments) == 1:
         run, baseline = (cmp[each].overall for each in (cmp.experiments[0], cmp.baseline))
@@ -626,13 +625,13 @@ def slices_chart(
 
 
 def changed(table: Table) -> Table:
-    """Return the clusters of a listing that change precision or recall."""
+    """Return the clusters of a listing whose change affects precision or recall."""
     changes = [table[f"{name}_delta"].to_numpy() for name in ("precision", "recall")]
     return table.filter(np.any(without_rounding(np.array(changes)), axis=0))
 
 
 def _changed_clusters(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
-    """Yield the true clusters that changed most to each run; a page has those of the first, which open."""
+    """Yield the true clusters that changed most in each run; a page has only the first run, but shows items."""
     for run in (cmp.experiments[:1] if asked.page else cmp.experiments) if asked.worst else ():
         if asked.page:
             yield from _flow(cmp, run)
@@ -645,7 +644,7 @@ def _changed_clusters(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> It
             if asked.page:
                 return
             raise
-        except OptionError as error:  # there is no room
+        except OptionError as error:  # for lack of memory
             yield Notices([Notice("note", error.message)], "Clusters that changed are left out")
             continue
         yield Heading(title)
@@ -665,7 +664,7 @@ def _changed_clusters(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> It
 
 
 def _flow(cmp: Comparison, run: str) -> Iterator[Block]:
-    """Yield how many true clusters were one thing in the baseline and are another in a run."""
+    """Yield a chart of how many true clusters have which outcome in the baseline and in a run."""
     try:
         _, flow = cmp._flow(run)
     except (NotKeptError, MetricError, OptionError):
@@ -675,7 +674,7 @@ def _flow(cmp: Comparison, run: str) -> Iterator[Block]:
 
 
 def clusters_grid(rows: Sequence[Mapping[str, Any]], runs: Sequence[str]) -> Grid:
-    """Return true clusters with their outcomes in two runs, and the resulting change."""
+    """Return the table of true clusters with their outcomes in two runs, and the resulting score changes."""
     header = ["cluster", "items", *(f"in {label(name)}" for name in runs), "precision", "recall"]
     cells = []
     for row in rows:
@@ -688,13 +687,13 @@ def clusters_grid(rows: Sequence[Mapping[str, Any]], runs: Sequence[str]) -> Gri
 
 
 def _opened(cmp: Comparison, row: Mapping[str, Any], asked: Asked, run: str) -> Opened:
-    """Return a true cluster with its contribution, and where each run has its items."""
+    """Return a true cluster to open: its contribution, and its items by their cluster in each run."""
     parts = [row[f"{name}.n_parts"] for name in (cmp.baseline, run)]
     outcomes = [row.get(f"{name}.outcome") for name in (cmp.baseline, run)]
     text = f"{counted(row['n_items'], 'item')}, in {count(parts[0])} then {counted(parts[1], 'cluster')}"
     costs = [(name, PAGE["delta"](row[f"{name}_delta"]), "") for name in ("precision", "recall")]
     blocks: list[Block] = [
-        Prose(["The values at the right are its contribution to overall precision and recall."], "small")
+        Prose(["The values on the right are its contribution to overall precision and recall."], "small")
     ]
     if row["cluster"] is not None:
         with suppress(NotKeptError):
@@ -708,7 +707,7 @@ def _opened(cmp: Comparison, row: Mapping[str, Any], asked: Asked, run: str) -> 
 
 
 def _definitions(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
-    """Yield the definitions of the scores, and which items each run and the truth lack before runs are restricted."""
+    """Yield the definitions of the scores, and how many items the truth and each run lack before restriction."""
     if not asked.page:
         return
     yield from definitions_of(cmp[cmp.baseline])
@@ -739,7 +738,7 @@ def title_of_runs(cmp: Any) -> str:
 
 
 def _command(cmp: Any) -> str | None:
-    """Return the command that compares the same files again; None where data were given that are in no file."""
+    """Return the command that repeats the comparison; None if some data did not come from files."""
     first = cmp[cmp.baseline]
     arguments = dict(first.manifest.get("arguments") or {})
     given = arguments.pop("runs", None)

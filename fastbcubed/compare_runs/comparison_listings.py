@@ -92,7 +92,7 @@ class ClusterInRuns(Shown, dict[str, Any]):
         return f"{kind} {label(self['cluster'])}: {counted(self['n_items'], 'item')}; {', '.join(where)}"
 
     def grid(self) -> Grid:
-        """Return members part by part: of each part one, then another of each, as many as are to be shown."""
+        """Return the table of members by part; each part shows one member before any shows another."""
         sizes = self._sizes()
         clusters = [f"{name}.pred_cluster" for name in self["runs"]]
         clusters = [*(["true_cluster"] if self["side"] != "true" else []), *clusters]
@@ -111,7 +111,7 @@ class ClusterInRuns(Shown, dict[str, Any]):
         return Grid(header, rows, len(header))
 
     def notes(self) -> list[str]:
-        """Return how many parts and members are not shown."""
+        """Return a note on the numbers of parts and members that are not shown."""
         sizes = self._sizes()
         shown = deal(sizes, self._members)
         left, unseen = int((sizes - shown).sum()), int(np.count_nonzero(shown == 0))
@@ -169,7 +169,7 @@ def open_in_runs(
 
 
 def _parts(codes: Sequence[NDArray[np.integer]], n: int) -> NDArray[np.int64]:
-    """Return numbers of rows, alike where all codes are: the largest groups first, then those that begin first."""
+    """Return the part of each row: rows with the same codes, the largest part first, then the one that begins first."""
     group = np.zeros(n, np.int64)
     for own in codes:
         _, group = np.unique(np.stack([group, own]), axis=1, return_inverse=True)
@@ -190,7 +190,7 @@ def items_of_runs(
     order_by: str | None,
     limit: int | None,
 ) -> pa.Table:
-    """Return the items that all runs score, with their contribution to the difference of two runs."""
+    """Return the items that all runs score, with their contributions to the difference between two runs."""
     first = runs[pair[0]]
     names = chosen_columns(first.kept, columns)
     rows = first.contingency.rows
@@ -216,7 +216,7 @@ def items_of_runs(
 def _first(
     order_by: str | None, changes: Sequence[Floats], weight: Floats, limit: int | None
 ) -> NDArray[np.int64]:
-    """Return rows that are sure to hold the first ones in this order."""
+    """Return rows that include the first ones in this order, and all rows tied with them."""
     limit = require_limit(limit)
     n = weight.size if limit is None else min(limit, weight.size)
     if order_by is None:
@@ -235,7 +235,7 @@ def _sorted(table: pa.Table, order_by: str | None, limit: int | None, name: str)
     return table.take(order[: limit if limit is not None else len(order)])
 
 
-#: Columns that slices are put in order by: the place of the slice, and that of the run.
+#: Temporary columns by which slices are sorted: the position of the slice, and that of the run.
 AT, RUN_AT = "\0slice", "\0run"
 
 
@@ -254,7 +254,7 @@ def slices_of_runs(
 def beside_baseline_by(comparison: Comparison, by: SliceKey, *, deltas: bool) -> Table:
     """Return the slices of all runs, slice by slice, with their differences from the baseline if `deltas`.
 
-    Those that are in files, as they are many, are put together there, and come in ascending order.
+    Large numbers of slices, which are in files, are merged into a file in ascending order.
     """
     runs, name = comparison.runs, slice_name(by)
     large = comparison._large_slices.get(name) if deltas and not isinstance(by, Mapping) else None
@@ -287,7 +287,7 @@ def _slice_by_slice(
     deltas: bool,
     errors: tuple[dict[str, pa.Array], dict[str, dict[str, Floats]]] | None,
 ) -> pa.Table:
-    """Return the slices of runs, one after the other in an order, with errors of differences where they are known."""
+    """Return the slices of all runs in this order, with differences and, if given, their standard errors."""
     runs, baseline = comparison.runs, comparison.baseline
     names = name_columns(tables[baseline].column_names)
     long = []
@@ -309,7 +309,7 @@ def _slice_by_slice(
 
 
 def _first_by_change(whole: Table, baseline: str, order_by: str, limit: int | None) -> pa.Table:
-    """Return the slices of the experiments by how much they differ from the baseline's, the first ones."""
+    """Return the first slices of the experiments, ordered by their differences from the baseline."""
     found: pa.Table | None = None
     for batch in whole._batches() if whole.is_large and limit is not None else [whole.to_arrow()]:
         others = batch.filter(pc.not_equal(batch["run"], baseline))
@@ -320,7 +320,7 @@ def _first_by_change(whole: Table, baseline: str, order_by: str, limit: int | No
 
 
 def _slices(comparison: Comparison, ev: Evaluation, by: SliceKey) -> Table:
-    """Return the slices of a run; raise for slices that had to be requested earlier, as items are not kept."""
+    """Return the slices of a run; raise NotKeptError if they were not requested and items are not kept."""
     known = ev.sliced.get(slice_name(by))
     if known is not None and known.is_large:
         return known
@@ -336,7 +336,7 @@ def _slices(comparison: Comparison, ev: Evaluation, by: SliceKey) -> Table:
 
 
 def _beside_runs(table: pa.Table) -> pa.Table:
-    """Return slices with other names for attributes that are called as a column which a comparison adds."""
+    """Return slices whose attributes are renamed if a comparison adds a column of the same name."""
     names, figures = name_columns(table.column_names), table.column_names
     added = {"run", "n_units"} | {f"{name}_{end}" for name in figures for end in ("delta", "delta_se")}
     own = [f"attribute.{name}" if name in added else name for name in names]
@@ -344,7 +344,7 @@ def _beside_runs(table: pa.Table) -> pa.Table:
 
 
 def deltas_by_slice(comparison: Comparison, run: str, by: str, score: str) -> Iterator[Floats]:
-    """Yield how a score of a run differs from the baseline's in requested slices, some at a time; NaN where unknown."""
+    """Yield blocks of a score's differences from the baseline in the requested slices; NaN if unknown."""
     ev, baseline, name = comparison[run], comparison[comparison.baseline], f"{score}_delta"
     if ev.sliced[by].is_large or baseline.sliced[by].is_large:
         for part in comparison._sliced[by]._batches():
@@ -360,7 +360,7 @@ def deltas_by_slice(comparison: Comparison, run: str, by: str, score: str) -> It
 
 
 def _by_change(table: pa.Table, order_by: str) -> pa.Table:
-    """Return slices by how much their losses differ from the baseline's."""
+    """Return slices ordered by how much their losses differ from the baseline's."""
     changes = [-to_numpy(table[f"{loss}_delta"].cast(pa.float64()).fill_null(0.0)) for loss in LOSSES]
     return table.take(order_of([rank_of(order_by, changes)]))
 
@@ -370,12 +370,12 @@ def _keys(table: pa.Table, names: Sequence[str]) -> list[tuple[object, ...]]:
 
 
 def _name_the_same(table: pa.Table, other: pa.Table, names: Sequence[str]) -> bool:
-    """Return whether the rows of two tables are the same slices, as those of the same items are."""
+    """Return whether the rows of two tables are the same slices, in the same order."""
     return bool(table.select(names).equals(other.select(names)))
 
 
 def _places(tables: Mapping[str, pa.Table], names: Sequence[str]) -> dict[str, NDArray[np.int64]]:
-    """Return for each slice of each run its place among the slices of all, those of the first run first."""
+    """Return for each run the position of each slice among the slices of all runs, those of the first run first."""
     first, *others = tables.values()
     if all(_name_the_same(first, other, names) for other in others):
         return {run: np.arange(table.num_rows) for run, table in tables.items()}
@@ -390,7 +390,7 @@ def _places(tables: Mapping[str, pa.Table], names: Sequence[str]) -> dict[str, N
 def _differences(
     table: pa.Table, before: pa.Table, names: Sequence[str], ev: Evaluation, is_baseline: bool
 ) -> dict[str, pa.Array]:
-    """Return how scores and losses of slices differ from those of the same slices of the baseline."""
+    """Return columns of the differences in scores and losses from the same slices of the baseline."""
     if is_baseline:
         rows = pa.nulls(table.num_rows, pa.int64())
     elif _name_the_same(table, before, names):
@@ -409,10 +409,10 @@ def _differences(
 def _errors(
     comparison: Comparison, by: SliceKey
 ) -> tuple[dict[str, pa.Array], dict[str, dict[str, Floats]]] | None:
-    """Return the units of each slice by run, and standard errors by run and score; None if they are not known.
+    """Return the number of units of each slice by run, and standard errors by run and score; None if unknown.
 
-    All runs have to have the same items in each slice. The units are those of `Comparison.deltas`; where they are not
-    the same for all experiments, the baseline has none.
+    They are known if all runs have the same items in each slice. The units are those of `Comparison.deltas`; if these
+    differ between experiments, the numbers of the baseline are null.
     """
     if why_no_errors(comparison) is not None or not comparison._shared:
         return None
@@ -433,7 +433,7 @@ def _errors(
 
 
 def _is_one_heavy(comparison: Comparison, units: Codes) -> bool:
-    """Return whether a unit has so much of the weight that errors are by the units of pairs of runs."""
+    """Return whether a unit is so heavy that errors use the units of the baseline and one experiment."""
     rows, n = comparison[comparison.baseline].contingency.rows, require_rows(comparison)
     assert rows is not None
     weight = rows.weight[:n]
@@ -443,7 +443,7 @@ def _is_one_heavy(comparison: Comparison, units: Codes) -> bool:
 def _errors_by(
     comparison: Comparison, groups: Sequence[tuple[Codes, int]], units: Codes
 ) -> tuple[NDArray[np.int64], dict[str, dict[str, Floats]]]:
-    """Return how many units each slice has, and the standard errors of the experiments by score."""
+    """Return the number of units of each slice, and the standard errors by experiment and score."""
     first = comparison[comparison.baseline]
     known = metrics_with_errors(comparison)
     others = comparison.unit == COMPONENT
@@ -464,7 +464,7 @@ def _errors_by(
 
 
 def _groups(comparison: Comparison, by: SliceKey) -> list[tuple[Codes, int]] | None:
-    """Return the slice of each row and the number of slices, of subsets by name one by one; None if runs differ."""
+    """Return the slice of each row and the number of slices, for each subset separately; None if runs differ."""
     first, n = comparison[comparison.baseline], require_rows(comparison)
     if isinstance(by, Mapping):
         masks = [
@@ -479,7 +479,7 @@ def _groups(comparison: Comparison, by: SliceKey) -> list[tuple[Codes, int]] | N
 
 
 def _in_order(columns: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return the columns: each score followed by its difference and the error of that, then the losses."""
+    """Return the columns in order: each score followed by its difference and standard error, then the losses."""
     behind = ("_delta", "_delta_se")
     found = ["run", *names, "n_items", "weight", *(["n_units"] if "n_units" in columns else [])]
     scores = [name for name in columns if name not in (*found, *LOSSES) and not name.endswith(behind)]

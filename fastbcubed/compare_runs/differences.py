@@ -1,4 +1,4 @@
-"""Standard errors and intervals of the differences between runs, from what `results.influences` adds up by unit."""
+"""Standard errors and intervals of the differences between runs, from the sums by unit of `results.influences`."""
 
 from __future__ import annotations
 
@@ -79,19 +79,19 @@ from fastbcubed.types import Codes, Floats
 if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
 
-#: Fewer equal units than this behind a score are few (see `benchmarks/coverage.py`).
+#: With a smaller effective number of units than this, degrees of freedom are limited (see `benchmarks/coverage.py`).
 FEW_BEHIND = 6
 
 
 Keys = NDArray[np.int64]
 #: Replicates that a thread draws at once.
 AT_ONCE = 25
-#: The hash function of what units hold; another one would draw other replicates.
+#: The seed of the hash function for keys of units; another one would draw other replicates.
 SEED = 0
 
 
 def content_of_values(values: pa.Array) -> Keys:
-    """Return a hash of each value of an attribute, of those that cannot be ids as text; 0 for a null."""
+    """Return a hash of each value of an attribute, as text if its type cannot be that of ids; 0 for null."""
     try:
         return content_of(values, "unit")
     except IdTypeError:
@@ -99,7 +99,7 @@ def content_of_values(values: pa.Array) -> Keys:
 
 
 def content_of(values: Any, name: str) -> Keys:
-    """Return a hash of each value, whatever holds it; 0 for a null."""
+    """Return a hash of each value, which does not depend on the container; 0 for null."""
     from fastbcubed.inputs.keys import write_both
 
     column = as_column(values, name)
@@ -112,9 +112,9 @@ def content_of(values: Any, name: str) -> Keys:
 def keys_of_units(
     runs: Sequence[Evaluation], units: Sequence[CellUnits], numbers: Sequence[Keys] | None
 ) -> Keys:
-    """Return a key for each unit: the sum of the keys of its true clusters in any run.
+    """Return a key for each unit: the sum of the keys of its true clusters in all runs.
 
-    `numbers` are those of the true clusters of each run; None if their codes are the same in all runs.
+    `numbers` has the numbers of each run's true clusters by code; None if the codes are the same in all runs.
     """
     if numbers is None:
         runs, numbers = runs[:1], [np.arange(runs[0].contingency.n_codes["true"])]
@@ -128,9 +128,9 @@ def keys_of_units(
 
 
 def _keys_of_true_clusters(ev: Evaluation, codes: Keys) -> Keys:
-    """Return the hashes of the labels of true clusters, mixed.
+    """Return mixed hashes of the labels of true clusters.
 
-    A true cluster that a policy has made has no label, and its item stands for it.
+    A true cluster that a policy made has no label; its item's id is hashed instead.
     """
     labels = ev.kept.cluster_labels("true", codes)
     keys = content_of(labels, "cluster")
@@ -150,7 +150,7 @@ def _keys_of_true_clusters(ev: Evaluation, codes: Keys) -> Keys:
 def replicates(
     comparison: Comparison, drawing: Drawing, metrics: Sequence[Metric], beta: float
 ) -> dict[tuple[str, str], Floats]:
-    """Return the differences of means from the baseline in replicates; NaN where no unit was drawn."""
+    """Return the differences from the baseline of means over items in each replicate; NaN if it has no unit."""
     needed, runs = needed_by(metrics, beta), comparison.runs.values()
     columns = []
     for ev, codes in zip(runs, drawing.codes, strict=True):
@@ -172,7 +172,7 @@ def replicates(
 def _scores(
     totals: Floats, needed: Sequence[Metric], metrics: Sequence[Metric], beta: float
 ) -> dict[str, Floats]:
-    """Return the scores of each replicate from its weight, and its sums of the scores of items."""
+    """Return the scores of each replicate, from rows of its weight and of its sums over items."""
     with np.errstate(invalid="ignore", divide="ignore"):
         means = dict(zip((m.name for m in needed), totals[1:] / totals[0], strict=True))
         means |= {name: 1.0 - means[own] for name, own in COMPLEMENTS.items() if own in means}
@@ -183,7 +183,7 @@ def _scores(
 
 
 def resampled(keys: Keys, values: Floats, n: int, seed: int) -> Floats:
-    """Return sums of units, drawn by their keys, in n replicates. Shapes: (n_units,), (n_units, k) -> (n, k)."""
+    """Return sums over the units drawn in n replicates. Shapes: (n_units,), (n_units, k) -> (n, k)."""
     there = np.flatnonzero(values.any(axis=1))
     order = there[np.argsort(keys[there], kind="stable")]
     keys, values = keys[order], values[order]
@@ -197,27 +197,27 @@ def resampled(keys: Keys, values: Floats, n: int, seed: int) -> Floats:
     return totals
 
 
-#: How intervals account for several experiments.
+#: Adjustments of intervals for several experiments.
 ADJUSTMENTS = ("bonferroni", "none")
 
 
 @dataclass(frozen=True)
 class Differences:
-    """The standard errors of differences, and replicates of these, by experiment and score."""
+    """The standard errors of the differences, and their replicates, by experiment and score."""
 
-    units: Units | None  #: of all runs; None if there are no errors
+    units: Units | None  #: units of all runs; None if there are no standard errors
     errors: Mapping[tuple[str, str], float]
-    df: Mapping[tuple[str, str], float]  #: degrees of freedom of these, as in `Errors`
-    units_of: Mapping[str, Units]  #: those that the errors of an experiment are by
+    df: Mapping[tuple[str, str], float]  #: degrees of freedom of the errors, as in `Errors`
+    units_of: Mapping[str, Units]  #: by experiment: the units of its errors
     replicates: Mapping[tuple[str, str], NDArray[np.float64]] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()  #: what makes the errors less than they seem
+    warnings: tuple[str, ...] = ()  #: reasons why the errors may be too small
 
     def interval(self, experiment: str, metric: Metric, delta: float, level: float) -> Interval:
-        """Return the interval of a difference: percentiles of its replicates, else by Student's t.
+        """Return the interval of a difference: percentiles of its replicates or, without these, by Student's t.
 
-        Where no unit differs, units that were not drawn may: as many as their share of the weight allows. A difference
-        of means moves on by what one more unit, as large as the largest, could change, as `Errors.interval` does; of
-        other scores no such move is known.
+        If no unit differs, the interval allows for a share of units that were not drawn and do. That of a difference in
+        means over items is widened by what one more unit, as large as the largest, could change, as in
+        `Errors.interval`; for other scores, no such margin is known.
         """
         key = experiment, metric.name
         error = self.errors.get(key, math.nan)
@@ -225,7 +225,7 @@ class Differences:
             return Interval(math.nan, math.nan)
         if key in self.replicates:
             found = self.replicates[key]
-            found = found[~np.isnan(found)]  # of replicates that draw a unit
+            found = found[~np.isnan(found)]  # NaN: the replicate has no unit
             if not found.size:
                 return Interval(math.nan, math.nan)
             low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
@@ -234,14 +234,14 @@ class Differences:
             reach = share_not_seen(self.df[key], level)
         else:
             reach = t_quantile(level, self.df[key]) * error
-        most = metric.high - metric.low  # two scores can differ by
+        most = metric.high - metric.low  # the largest possible difference
         units = self.units_of.get(experiment)
         if error > 0 and units is not None and is_mean(metric) and math.isfinite(most):
             reach += MOVE * share_of_another(units.largest_share) * most
         return Interval(max(delta - reach, -most), min(delta + reach, most))
 
     def carried_by_few(self, metrics: Sequence[Metric]) -> dict[str, list[str]]:
-        """Return, by experiment, the scores whose error few units carry."""
+        """Return the scores whose error is dominated by few units, by experiment."""
         found = {}
         for name, units in self.units_of.items():
             own, df = (
@@ -253,7 +253,7 @@ class Differences:
 
 
 def with_units(deltas: pa.Table, found: Differences) -> pa.Table:
-    """Return a table of differences with the units of each, and its replicates or null, from which errors come."""
+    """Return the table of differences, with units and replicates, from which `differences_of` restores intervals."""
     rows = deltas.select(["experiment", "score"]).to_pylist()
     keys = [(row["experiment"], row["score"]) for row in rows]
     for k, (name, kind) in enumerate(
@@ -268,7 +268,7 @@ def with_units(deltas: pa.Table, found: Differences) -> pa.Table:
 
 
 def differences_of(table: pa.Table, units: Units | None, cautions: Sequence[str]) -> Differences:
-    """Return the differences that `with_units` has put into a table."""
+    """Return the differences from a table that `with_units` extended."""
     rows = {(row["experiment"], row["score"]): row for row in table.to_pylist()}
     units_of = {
         run: Units(row["n"], *(math.nan if row[name] is None else row[name] for name in Units._fields[1:]))
@@ -282,14 +282,14 @@ def differences_of(table: pa.Table, units: Units | None, cautions: Sequence[str]
 
 
 def adjusted(level: float, n_experiments: int, adjust: Any) -> float:
-    """Return the confidence of each interval, so that all experiments together have `level`."""
+    """Return the confidence of each interval with which those of all experiments hold together at `level`."""
     if not is_one_of(adjust, ADJUSTMENTS):
         raise OptionError(f"adjust must be {' or '.join(map(repr, ADJUSTMENTS))}, not {quoted(adjust)}")
     return level if adjust == "none" else 1 - (1 - level) / max(1, n_experiments)
 
 
 def require_replicates(n: int, level: float, n_experiments: int) -> None:
-    """Raise OptionError for fewer replicates than leave one beyond each end of every interval; 0 are none."""
+    """Raise OptionError for too few replicates to leave one beyond each end of an interval; 0 means no bootstrap."""
     least = math.ceil(2 / (1 - adjusted(level, n_experiments, "bonferroni")) - 1e-6)
     if 0 < n < least:
         intervals = f"{percent(level)} intervals of {counted(max(1, n_experiments), 'difference')}"
@@ -301,17 +301,17 @@ def require_replicates(n: int, level: float, n_experiments: int) -> None:
 
 
 def holds(interval: Interval) -> bool | None:
-    """Return whether an interval excludes 0; None without an interval."""
+    """Return whether an interval excludes 0; None if the interval is unknown."""
     return None if math.isnan(interval.low + interval.high) else not interval.low <= 0.0 <= interval.high
 
 
-#: Columns of the table of differences: texts, figures, and whether each holds.
+#: Columns of text and of figures in the table of differences, which also has the column "holds".
 TEXTS = ("baseline", "experiment", "score")
 FIGURES = ("baseline_value", "experiment_value", "delta", "se", "low", "high")
 
 
 def table_of_deltas(comparison: Comparison, level: float) -> pa.Table:
-    """Return a row for each experiment and score."""
+    """Return the table of differences, with a row for each experiment and score."""
     found, baseline = comparison._differences, comparison.baseline
     rows = []
     for name in comparison.experiments:
@@ -331,8 +331,8 @@ def table_of_deltas(comparison: Comparison, level: float) -> pa.Table:
 def estimated(comparison: Comparison) -> Differences:
     """Compute the standard errors of the differences, and their replicates if requested.
 
-    Where clusters of several runs connect much of the weight, those of an experiment are by the components of the
-    truth, the baseline and that experiment.
+    If a component of the truth and all runs is heavy, the errors of an experiment use the components of the truth, the
+    baseline and this experiment.
     """
     if why_no_errors(comparison) is not None:
         return Differences(None, {}, {}, {})
@@ -376,19 +376,18 @@ def estimated(comparison: Comparison) -> Differences:
 
 
 def freedom_of_difference(df: Any, effective: float) -> Any:
-    """Return the degrees of freedom of a difference of scores, behind which are so many equal units.
+    """Return the degrees of freedom of a difference, limited if the effective number of units is small.
 
-    There are few where these are few: a sample may lack the large units that most of the difference is in, and does
-    not show that it does.
+    Such a sample may lack large units that make most of the difference, which its variance does not show.
     """
     return np.minimum(df, FEW_DEGREES) if effective < FEW_BEHIND else df
 
 
 class DifferencesOfSums:
-    """Differences of scores that are functions of sums by unit: what each unit moves in one run less in another."""
+    """Differences of scores that are functions of sums by unit, from each unit's influences on two runs."""
 
     def __init__(self, comparison: Comparison, units: Sequence[CellUnits], pool: Pool) -> None:
-        """Take the units of the cells of each run, which are the same in all runs."""
+        """Prepare the sums by unit of each run, given the units of its cells; all runs have the same units."""
         n = max(own.n for own in units)
         complete = all(own.table.alone(side) is None for own in units for side in SIDES)
         self._comparison = comparison
@@ -399,9 +398,9 @@ class DifferencesOfSums:
         self._n = self._runs[comparison.baseline].n
 
     def errors(self, metric: Metric, n_units: int) -> dict[tuple[str, str], tuple[float, float]]:
-        """Return standard errors and degrees of freedom by run and score; `n_units` have weight.
+        """Return standard errors and degrees of freedom by run and score; `n_units` units have a positive weight.
 
-        Entities that have no scored item are units of one run.
+        Each entity without a scored item is a unit of its own in one run.
         """
         moved = {name: by_unit.moved(metric) for name, by_unit in self._runs.items()}
         before, n = moved[self._comparison.baseline], self._n
@@ -419,7 +418,7 @@ class DifferencesOfSums:
         return found
 
     def replicates(self, metric: Metric, keys: Keys) -> dict[tuple[str, str], Floats]:
-        """Return the differences in replicates; none where entities without a scored item count, too."""
+        """Return the differences in each replicate; empty if entities without a scored item count."""
         parts = {name: by_unit.function(metric) for name, by_unit in self._runs.items()}
         if any(own.size > self._n for by_unit, _ in parts.values() for own in by_unit):
             return {}
@@ -428,7 +427,7 @@ class DifferencesOfSums:
         totals = resampled(keys, counted, self._comparison.n_bootstrap, self._comparison.seed)
         totals = totals[:, :-1] * (
             len(values) / np.maximum(totals[:, -1:], 1.0)
-        )  # of as many units as there are
+        )  # scaled to the number of units
         ends = np.cumsum([len(by_unit) for by_unit, _ in parts.values()])[:-1]
         scores = {
             name: np.array([function(row) if row.any() else math.nan for row in own])
@@ -439,7 +438,7 @@ class DifferencesOfSums:
 
 
 def _by_pair(comparison: Comparison, units: Units) -> Differences:
-    """Return the differences of each experiment by the units of the baseline and that experiment."""
+    """Return the differences of each experiment, with the units of the truth, the baseline and that experiment."""
     found = {name: estimated(beside_baseline(comparison, name)) for name in comparison.experiments}
     return Differences(
         units,
@@ -454,23 +453,23 @@ class Drawing(NamedTuple):
     """The units that the bootstrap draws, with keys that do not depend on the order of rows."""
 
     keys: Keys
-    codes: Sequence[Codes]  #: by run: the unit of each cell, or row
+    codes: Sequence[Codes]  #: by run: the unit of each cell or, if `by_row`, of each row
     by_row: bool
 
 
 class _Found(NamedTuple):
-    """The contributions of the units of all runs."""
+    """The units of all runs, and the sums of their influences on means over items."""
 
     powers: Powers
-    drawing: Drawing | None  #: None if units are not drawn
-    #: runs whose items are one unit, so that the errors of their scores are unknown
+    drawing: Drawing | None  #: None without a bootstrap
+    #: whether all items of a run are one unit, so that its errors are unknown
     single: NDArray[np.bool_]
-    #: None where units tear clusters apart
+    #: None if clusters have items in several units
     of_cells: Sequence[CellUnits] | None
 
 
 def _of_clusters(comparison: Comparison, metrics: Sequence[Metric], said: list[str]) -> _Found:
-    """Add up the cells by the unit of their true cluster."""
+    """Sum the influences of cells by the unit of their true cluster."""
     runs, numbers = list(comparison.runs.values()), comparison._true_numbers
     tables, drawn = [ev.contingency for ev in runs], comparison.n_bootstrap > 0
     beta, connected = comparison[comparison.baseline].beta, comparison.unit == COMPONENT
@@ -504,7 +503,7 @@ def _of_clusters(comparison: Comparison, metrics: Sequence[Metric], said: list[s
 
 
 def _of_column(comparison: Comparison, metrics: Sequence[Metric], said: list[str]) -> _Found:
-    """Add up the rows by the column that is the unit."""
+    """Sum the influences of rows by the column that defines the units."""
     units, values = _units_of_column(comparison, said)
     evs = list(comparison.runs.values())
     first = comparison[comparison.baseline].contingency
@@ -532,7 +531,7 @@ def _place(comparison: Comparison) -> int:
 
 
 def _true_clusters(comparison: Comparison, tables: Sequence[Contingency], said: list[str]) -> list[CellUnits]:
-    """Return the true clusters as units; note if they are too small."""
+    """Return the true clusters as units; append a caution to `said` if they are too small."""
     if not tables[0].outside:
         shared = "true clusters that share a predicted cluster share its precision"
         said.append(too_small(comparison.unit, shared))
@@ -540,7 +539,10 @@ def _true_clusters(comparison: Comparison, tables: Sequence[Contingency], said: 
 
 
 def _units_of_column(comparison: Comparison, said: list[str]) -> tuple[NDArray[np.int64], pa.Array]:
-    """Return the unit of each row by a column, -1 for none, and its values; note if that tears components apart."""
+    """Return the unit of each row by a column, -1 for none, and the values of units.
+
+    Append a caution to `said` if components have items of several units.
+    """
     first = comparison[comparison.baseline]
     cut = slice_codes(comparison.unit, first.contingency, first.kept_items(), first.attributes)
     units = of_all_rows(comparison, cut.codes[: require_rows(comparison)], -1)

@@ -1,4 +1,4 @@
-"""`Comparison.explain`: for what kind of items a run is better or worse than the baseline, more than elsewhere."""
+"""`Comparison.explain`: the kinds of items for which a run is better or worse than elsewhere."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def explain(
     limit: int = 20,
     seed: int = 0,
 ) -> Explanation:
-    """Return the kinds of items for which a run differs from the baseline otherwise than elsewhere.
+    """Return the kinds of items for which a run's difference from the baseline is not the same as elsewhere.
 
     Like `Evaluation.explain`, but for the difference between each item's losses: it finds slices where the run is
     better or worse by more than for all other items. Components are those of the truth and both runs.
@@ -52,8 +52,8 @@ def explain(
     Returns
     -------
     Explanation
-        Its values inside and outside are changes in the score, and excess is what a slice adds to the change in the
-        overall score.
+        Its values inside and outside are changes in the score, and excess is the contribution of a slice to the change
+        in the overall score.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def explain(
     --------
     >>> import fastbcubed as fb
     >>> truth = {k: k // 2 for k in range(2000)}
-    >>> new = {k: k // 2 if k % 20 >= 4 else -k for k in truth}  # of each twenty, four are alone
+    >>> new = {k: k // 2 if k % 20 >= 4 else -k for k in truth}  # four of each twenty are singletons
     >>> where = {"item": list(truth), "country": ["JP" if k % 20 < 4 else "US" for k in truth]}
     >>> cmp = fb.compare(truth, {"old": dict(truth), "new": new}, attributes=where)
     >>> cmp.explain("new", loss="recall").slices.select(["slice", "inside", "outside", "excess"])

@@ -1,6 +1,6 @@
-"""Gates on a comparison: bounds on each run, and on how much worse than the baseline one may be.
+"""Gates on a comparison: bounds on each run, and on how much worse than the baseline a run may be.
 
-The baseline of an evaluation is a run, too, that was saved earlier: see `Baseline`.
+An evaluation may also have a baseline, which is an earlier, saved evaluation: see `Baseline`.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from fastbcubed.results.standard_errors import COMPONENT
 from fastbcubed.runtime.arguments import path_of
 from fastbcubed.runtime.object_attributes import cached_property
 
-#: How far the weight of the truth may differ since it was added up in another order.
+#: The relative difference in the truth's weight that may come from another order of summation.
 ROUNDING = 1e-9
-#: What an evaluation is called next to its baseline.
+#: The name of an evaluation in messages that compare it with its baseline.
 NOW = "the prediction"
 
 
 def require_worse(bound: Bound, written: str) -> Bound:
-    """Return a bound on how much worse a score may be, or how far away a size, or raise OptionError."""
+    """Return a valid bound on how much worse a score, or how different a size, may be, or raise OptionError."""
     name, _, _, best = subject_of(bound, written)
     require_interval(bound, written)
     if best == "neither" and is_score(bound.name):
@@ -69,7 +69,7 @@ def require_worse(bound: Bound, written: str) -> Bound:
 
 
 def try_bound(comparison: Comparison, bound: Bound) -> list[Gate]:
-    """Say of each run whether a score, or its coverage, is within a bound; NaN is not."""
+    """Return for each run whether a score, or its coverage, is within a bound; NaN is not."""
     return [
         of_run(
             name,
@@ -84,9 +84,9 @@ def try_bound(comparison: Comparison, bound: Bound) -> list[Gate]:
 
 
 def try_worse(comparison: Comparison, bound: Bound) -> list[Gate]:
-    """Say of each run whether a score is no more than `bound.value` worse than the baseline's; NaN is not.
+    """Return for each run whether a score is at most `bound.value` worse than the baseline's; NaN is not.
 
-    None passes that drops more of the truth than the baseline, or where the items compared are half of it or less.
+    A run fails if it drops more of the truth than the baseline, or if at most half of the truth is compared.
     """
     return [
         of_run(name, bound, worse_in(comparison, name, bound)) for name in require_experiments(comparison)
@@ -119,7 +119,7 @@ def worse_in(comparison: Comparison, name: str, bound: Bound) -> Gate:
 
 
 def _gate_of_interval(comparison: Comparison, name: str, bound: Bound) -> Gate:
-    """Return whether the interval of a difference from the baseline does not exclude 0 on the worse side."""
+    """Return whether a run is not significantly worse: no interval of the difference lies on the worse side of 0."""
     why = why_no_errors(comparison)
     if why is None:
         reasons = scores_without_errors(comparison).items()
@@ -134,7 +134,7 @@ def _gate_of_interval(comparison: Comparison, name: str, bound: Bound) -> Gate:
 
 
 def gate_of_difference(comparison: Comparison, bound: Bound, row: Mapping[str, Any]) -> Gate:
-    """Return whether the interval of a difference, which is a row of these, does not exclude 0 on the worse side."""
+    """Return whether a difference, given as a row of `deltas`, is not significant on the worse side."""
     is_worse = row["delta"] < 0 if subject_of(bound, bound.name).best == "higher" else row["delta"] > 0
     named = {"value": "experiment_value", "baseline": "baseline_value"}
     figures = {"score": bound.name, "slice": None, **{key: row[of] for key, of in named.items()}}
@@ -150,7 +150,7 @@ def gate_of_difference(comparison: Comparison, bound: Bound, row: Mapping[str, A
 def gate_of_change(bound: Bound, now: float, before: float, where: str) -> Gate:
     """Return whether a score is at most `bound.value` worse than in the named result; False for NaN.
 
-    A size may be that far away in either direction.
+    A size may differ by as much in either direction.
     """
     figures = {"score": bound.name, "slice": bound.slice, "value": now, "baseline": before}
     found = f"is {score_text(now)}, {score_text(before)} in {where}: "
@@ -171,22 +171,23 @@ def gate_of_change(bound: Bound, now: float, before: float, where: str) -> Gate:
 
 
 def _n_items(ev: Evaluation, bound: Bound) -> int:
-    """Return how many items a score is of."""
+    """Return the number of items that a bounded score covers."""
     if bound.where:
         return int(slice_of(bound, slices_of(ev))["n_items"])
     return ev.coverage.n_scored(ev.policies)
 
 
 def _unlike_items(comparison: Comparison, name: str) -> str:
-    """Return why a gate on a run and the baseline cannot pass on the items that both score; "" if it can.
+    """Return why a gate on a run cannot pass on the items compared; "" if it can.
 
-    The run drops more of the truth than the baseline, or the baseline or, on common items, another run drops half.
+    It cannot if the run drops more of the truth than the baseline does, or if the baseline or, with common items,
+    another run covers at most half of the truth and less than one of the two.
     """
     pair = name, comparison.baseline
     others = [each for each in comparison if each not in pair] if comparison.align == "common" else []
     for run in (*pair, *others):
         if run != name and comparison._coverage[run].truth_coverage > 0.5:
-            continue  # what the run itself scores is not worse for lacking items elsewhere
+            continue  # items missing elsewhere do not make the run worse
         if other := next((each for each in pair if lacks_more(comparison, run, each)), None):
             n, n_other = (n_dropped(comparison, each) for each in (run, other))
             return Message(
@@ -197,7 +198,7 @@ def _unlike_items(comparison: Comparison, name: str) -> str:
 
 
 def of_run(name: str, bound: Bound, gate: Gate) -> Gate:
-    """Return a gate with the name of the run it is of."""
+    """Return a gate with the name of its run."""
     return replace(gate, subject=f"{label(name)}: {bound.subject}", figures={"run": name, **gate.figures})
 
 
@@ -214,21 +215,21 @@ def _value(comparison: Comparison, name: str, bound: Bound) -> float:
     return float(getattr(comparison._coverage[name], bound.name))
 
 
-# -- A baseline that was saved -----------------------------------------------------------------------
+# -- Saved baselines ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """An earlier evaluation of the same truth, which was saved or written as JSON."""
+    """An earlier evaluation with the same truth, which was saved or written as JSON."""
 
     path: Path
     ev: Evaluation
 
     @classmethod
     def read(cls, path: Any) -> Baseline:
-        """Read a directory that an evaluation was saved in, or a file that `Evaluation.to_json` was written to.
+        """Read the directory of a saved evaluation, or a file with the output of `Evaluation.to_json`.
 
-        Its scores and slices alone are read, whatever was kept with them.
+        Only scores and slices are read.
         """
         place = Path(path_of(path, "the baseline must be a path"))
         if place.is_dir() or place.name == MANIFEST:
@@ -246,7 +247,7 @@ class Baseline:
         except (OSError, ValueError, RecursionError) as error:
             reason = getattr(error, "strerror", None) or error
             raise FileFormatError(f"{path} cannot be read as the JSON of an evaluation: {reason}") from error
-        try:  # it has no checksum, and may have been edited
+        try:  # JSON has no checksum, and may have been edited
             _require_figures(found)
             return cls(place, evaluation_of(found))
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -256,7 +257,7 @@ class Baseline:
             ) from error
 
     def require_comparable(self, ev: Evaluation) -> None:
-        """Raise OptionError if scores were defined in another way there, or the truth was another one."""
+        """Raise OptionError if the baseline has other definitions of scores, or another truth, than `ev`."""
         refused = f"{self.path} cannot be the baseline:"
         here, there = plain(ev.definition), plain(self.ev.definition)
         differ = [name for name in here.keys() | there.keys() if here.get(name) != there.get(name)]
@@ -276,7 +277,7 @@ class Baseline:
             )
 
     def try_worse(self, bound: Bound, ev: Evaluation) -> Gate:
-        """Return whether a score of an evaluation is at most `bound.value` worse than here."""
+        """Return whether a score of `ev` is at most `bound.value` worse than that of this baseline."""
         self._require(bound)
         before = self.with_cells if bound.end or bound.name == "cells" else self.ev
         if bound.end:
@@ -296,7 +297,7 @@ class Baseline:
         return found
 
     def _beside(self, before: Evaluation, ev: Evaluation) -> Comparison:
-        """Return the comparison of an evaluation with this baseline, each on the items that it scores."""
+        """Return the comparison of `ev` with this baseline, each on its own scored items."""
         called = self.path.absolute().name
         runs = {called if called != NOW else f"earlier {NOW}": before, NOW: ev}
         coverage = [each.coverage for each in runs.values()]
@@ -306,7 +307,7 @@ class Baseline:
         )  # fmt: skip
 
     def _require(self, bound: Bound) -> None:
-        """Raise OptionError if the figure of a bound was not saved."""
+        """Raise OptionError if the bounded figure was not saved."""
         columns = (name_columns(table.column_names) for table in self.ev.sliced.values())
         if bound.where and not any(same_slicing(each, bound.by) for each in columns):
             by = slice_name(bound.by)
@@ -318,7 +319,7 @@ class Baseline:
 
 
 def _require_figures(found: Mapping[str, Any]) -> None:
-    """Raise an error if the JSON of an evaluation lacks a figure that gates compare."""
+    """Raise an error if the JSON of an evaluation lacks a figure that gates need."""
     counts = [each for name, each in found["coverage"].items() if name.startswith("n_")]
     figures = [*found["overall"].values()]
     figures += [each for name, each in found["coverage"].items() if name.startswith("weight_")]

@@ -1,4 +1,4 @@
-"""Coreference scores of several runs: each run on all mentions of the truth and its own, whatever the others lack."""
+"""Coreference scores of several runs, which cover all mentions of the truth and of each run."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 def differences_of_all(comparison: Comparison) -> Differences:
-    """Return the errors of the differences, those of scores that count all mentions by the units of all of these.
+    """Return the standard errors of the differences, including scores that count all mentions.
 
-    By a column these have none: mentions that a run lacks, or has alone, are in no row that all runs have.
+    The latter use the units of all mentions. They have no errors by a column, because mentions that only one run has
+    are not in the common rows.
     """
     apart = [metric for metric in comparison.metrics if counted_apart(comparison, metric)]
     if not apart or comparison.unit not in (COMPONENT, TRUE_CLUSTER):
@@ -34,7 +35,7 @@ def differences_of_all(comparison: Comparison) -> Differences:
 
 
 def on_own_mentions(comparison: Comparison) -> Comparison:
-    """Return the comparison of the scores that count all mentions, each run on its own."""
+    """Return the comparison of the scores that count all mentions, with each run on its own mentions."""
     evs = {name: ev.figures.of_mentions or ev for name, ev in comparison.runs.items()}
     evs = {
         name: type(ev)(

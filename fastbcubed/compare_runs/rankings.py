@@ -1,4 +1,4 @@
-"""Which run is better: ranks, agreement of scores, and notices on runs that lack items."""
+"""Ranks of runs, the agreement of scores on them, and notices on runs that lack items."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from fastbcubed.results.warnings import lacks_more as coverage_lacks_more
 if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
 
-#: The warning of items that runs lack, in place of the one that each of their evaluations gives.
+#: The warning about runs that lack items, and the warning of their evaluations that it replaces.
 LACKING, INSTEAD_OF = "runs-lack-items", "dropping-truth-flatters"
 
 
 def ranks(comparison: Comparison) -> pa.Table:
-    """Return the rank of each run by each score; runs that are equal share the best of their ranks."""
+    """Return the rank of each run by each score; equal runs share the best of their ranks."""
     columns: dict[str, pa.Array] = {"run": from_texts(list(comparison))}
     for metric in directed(comparison.metrics):
         values = _goodness(comparison, metric)
@@ -38,7 +38,7 @@ def ranks(comparison: Comparison) -> pa.Table:
 
 
 def agreement(comparison: Comparison) -> pa.Table:
-    """Return Kendall's tau-b between the scores, over all pairs of runs."""
+    """Return Kendall's tau-b between the rankings of the runs by each pair of scores."""
     orders = {
         metric.name: [_order(a, b) for a, b in combinations(_goodness(comparison, metric), 2)]
         for metric in directed(comparison.metrics)
@@ -50,19 +50,19 @@ def agreement(comparison: Comparison) -> pa.Table:
 
 
 def _goodness(comparison: Comparison, metric: Metric) -> list[float]:
-    """Return the score of each run, turned so that more is better."""
+    """Return the score of each run, negated if lower is better."""
     sign = 1.0 if metric.best == "higher" else -1.0
     return [sign * ev.overall[metric.name] for ev in comparison.runs.values()]
 
 
 def _order(a: float, b: float) -> int:
-    """Return 1, 0 or -1 as a is better than b, the same, or worse; 0 if one is not defined."""
+    """Return 1 if a is higher than b, -1 if it is lower, and 0 if they are equal or one is NaN."""
     delta = without_rounding(a - b, max(abs(a), abs(b)))
     return int(delta > 0) - int(delta < 0)
 
 
 def _tau(a: Sequence[int], b: Sequence[int]) -> float:
-    """Return tau-b from the orders of pairs; NaN where a score has no two different runs.
+    """Return tau-b from the orders of pairs by two scores; NaN if all runs are equal by one of them.
 
     >>> round(_tau([1, 1, 0], [1, -1, 1]), 6), _tau([0, 0], [1, 1])
     (0.0, nan)
@@ -72,7 +72,7 @@ def _tau(a: Sequence[int], b: Sequence[int]) -> float:
 
 
 def coverage(comparison: Comparison) -> pa.Table:
-    """Return how far each run has the items of the truth, and its scores on its own items."""
+    """Return the coverage of the truth by each run, and its scores on its own items."""
     of, own = comparison._coverage.values(), comparison._own_scores.values()
     columns: dict[str, Any] = {"run": from_texts(list(comparison))}
     for name in ("n_common", "n_truth_only", "n_prediction_only"):
@@ -89,7 +89,7 @@ def coverage(comparison: Comparison) -> pa.Table:
 
 
 def n_dropped(comparison: Comparison, run: str) -> int:
-    """Return how many items of the truth are dropped since a run lacks them."""
+    """Return the number of items of the truth that are dropped because a run lacks them."""
     return comparison._coverage[run].n_truth_only if comparison._drops else 0
 
 
@@ -117,7 +117,7 @@ def why_no_ranks(comparison: Comparison) -> Message | None:
 
 
 def ranked(comparison: Comparison) -> list[str]:
-    """Return the runs, the best first; raise OptionError if no value of any score is better than another."""
+    """Return the names of the runs, the best first; raise OptionError if no score distinguishes them."""
     score, names = lead_score(comparison.metrics), list(comparison)
     if score is None:
         scores = first_few([metric.name for metric in comparison.metrics])
@@ -130,7 +130,7 @@ def ranked(comparison: Comparison) -> list[str]:
 
 
 def ranking(comparison: Comparison) -> list[dict[str, Any]]:
-    """Return the runs by the score that `Comparison.best` goes by, with how each differs from the best."""
+    """Return the runs, ordered by the score that `Comparison.best` uses, with their differences from the best."""
     score = lead_score(comparison.metrics)
     if score is None or why_no_ranks(comparison) is not None:
         return []
@@ -148,12 +148,12 @@ def ranking(comparison: Comparison) -> list[dict[str, Any]]:
     ]
 
 
-#: Runs, at most, that have messages of their own where these differ.
+#: The most runs that have messages of their own if these differ.
 FEW_RUNS = 3
 
 
 def notices_of_runs(comparison: Comparison) -> list[dict[str, Any]]:
-    """Return the warnings and notes: that runs lack items, then each of the runs', once, in their order."""
+    """Return the warnings and notes: that runs lack items, then those of the runs, each once and in order."""
     notices = shared_notices(comparison)
     of_items = [metric for metric in comparison.metrics if not metric.of_mentions]
     if not of_items or not any(n_dropped(comparison, name) for name in comparison):
@@ -167,9 +167,9 @@ def notices_of_runs(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def shared_notices(comparison: Comparison) -> list[dict[str, Any]]:
-    """Return the warnings and notes of the runs, each once, in their order.
+    """Return the warnings and notes of the runs, each once and in order.
 
-    Where messages of one kind differ, each of a few runs has its own; of more that of the first is given, and says so.
+    If the messages of a code differ, each of a few runs has its own; of many runs, only the first is quoted.
     """
     found: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
     for name, ev in comparison.runs.items():
@@ -190,7 +190,7 @@ def shared_notices(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def _each_once(by_run: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the different messages, each with the runs that have it."""
+    """Return the distinct messages, each with the runs that have it."""
     runs: dict[str, list[str]] = {}
     for name, said in by_run.items():
         runs.setdefault(said["message"], []).append(name)
@@ -198,7 +198,7 @@ def _each_once(by_run: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def told(comparison: Comparison) -> list[dict[str, Any]]:
-    """Return the warnings and notes with messages that begin with the runs that they are of."""
+    """Return the warnings and notes, whose messages now begin with the names of their runs."""
     found = []
     for said in comparison.warnings:
         every = 1 < len(said["runs"]) == len(comparison)

@@ -1,6 +1,6 @@
-"""True clusters of several runs: those that changed most, and how many went from one outcome to another.
+"""True clusters of several runs: those that changed most, and how many changed from one outcome to another.
 
-Where cells are in files, clusters come a range at a time, so that the memory limit holds whatever their number.
+If cells are in files, clusters are read range by range, so the memory limit holds for any number of clusters.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from fastbcubed.runtime.memory_budget import require_within
 from fastbcubed.runtime.threads import blocks
 from fastbcubed.types import Floats
 
-#: Orders of listings: by the size of the change, by how much worse, or by how much better.
+#: Orders of listings: by absolute change, by loss, or by gain.
 DELTA, WORSE, BETTER = "delta", "worse", "better"
-#: Losses, and the name of the change of each.
+#: The losses, and the column of the change in each.
 CHANGES = {"precision_loss": "precision_delta", "recall_loss": "recall_delta"}
-#: Clusters whose columns of all runs are held at once, and approximate bytes of one by run, and by run and score.
+#: Clusters that are processed at once, and approximate bytes of a cluster per run, and per run and score.
 AT_ONCE, CLUSTER_BYTES, SCORE_BYTES = 1 << 15, 160, 24
 
 Numbers = Sequence[NDArray[np.int64]] | None
 LOSS_SCORES = frozenset(metric.name for metric in LOSSES.values())
-#: The column that clusters are put in order by.
+#: The temporary column by which clusters are ordered.
 ORDER = "order"
 
 
@@ -49,9 +49,9 @@ def list_true_clusters(
     order_by: str | None,
     limit: int | None,
 ) -> pa.Table:
-    """Return the true clusters: outcomes in each run, and contributions to the difference of two runs.
+    """Return the true clusters: outcomes in each run, and contributions to the difference between two runs.
 
-    `numbers` are those of the true clusters of each run; None if their codes are the same in all runs.
+    `numbers` has the numbers of each run's true clusters by code; None if the codes are the same in all runs.
     """
     require_limit(limit)
     first, shown = runs[pair[0]], {name: _shown(ev) for name, ev in runs.items()}
@@ -93,7 +93,7 @@ def list_true_clusters(
 def flow_of_runs(
     runs: Mapping[str, Evaluation], pair: tuple[str, str], numbers: Numbers
 ) -> tuple[int, list[tuple[str, str, int]]]:
-    """Return how many true clusters both runs have, and how many went from an outcome to another, the most first."""
+    """Return the number of true clusters in both runs, and (outcome, new outcome, number), most frequent first."""
     two = {name: runs[name] for name in pair}
     if numbers is not None:
         numbers = [own for name in pair for run, own in zip(runs, numbers, strict=True) if run == name]
@@ -113,7 +113,7 @@ def flow_of_runs(
 
 
 def n_numbers(runs: Mapping[str, Evaluation], numbers: Numbers) -> int:
-    """Return the number of true clusters of all runs."""
+    """Return the number of distinct true clusters in all runs."""
     if numbers is not None:
         return 1 + max(int(own.max(initial=-1)) for own in numbers)
     return int(next(iter(runs.values())).contingency.n_codes["true"])
@@ -126,7 +126,7 @@ def _shown(ev: Evaluation) -> list[Metric]:
 def _by_number(
     runs: Mapping[str, Evaluation], numbers: Numbers, metrics: Mapping[str, list[Metric]]
 ) -> Iterator[tuple[int, dict[str, Columns]]]:
-    """Yield the first number of some clusters, and their columns by run: of a range where cells are in files."""
+    """Yield blocks of clusters: the number of the first, and columns by run; all in one block unless in files."""
     n = n_numbers(runs, numbers)
     ranges = [ev.kept.ranges for ev in runs.values()]
     if numbers is None and None not in ranges:
@@ -152,7 +152,7 @@ def _by_number(
 
 
 class _Taken:
-    """Columns of clusters that come in ranges, taken some clusters at a time."""
+    """Columns of clusters from ranges of varying size, returned in blocks of the requested size."""
 
     def __init__(self, parts: Iterator[tuple[int, Columns]]) -> None:
         self._parts, self._held = parts, list[Columns]()
@@ -167,7 +167,7 @@ class _Taken:
 
 
 def _require_room(runs: Mapping[str, Evaluation], n: int, what: str, way_out: str = "") -> None:
-    """Raise OptionError if the columns of so many clusters of all runs take more than the limit that one is kept to."""
+    """Raise OptionError if the columns of n clusters in all runs exceed the smallest memory limit of a run."""
     limits = [ev.kept.memory_limit for ev in runs.values() if ev.kept.memory_limit is not None]
     needed = n * sum(CLUSTER_BYTES + SCORE_BYTES * len(ev.metrics) for ev in runs.values())
     require_within(min(limits, default=None), needed, what, "their columns", way_out)
@@ -178,7 +178,7 @@ def _labels(ev: Evaluation, place: NDArray[np.int64] | None, at: NDArray[np.inte
 
 
 def _placed(values: NDArray[Any], numbers: NDArray[np.int64] | None, n: int) -> NDArray[Any]:
-    """Return values by number from those by code; 0 where there is none."""
+    """Return values by number of the cluster, given values by code; 0 for numbers without a code."""
     if numbers is None:
         return values
     found = np.zeros(n, values.dtype)
@@ -196,7 +196,7 @@ def rank_of(order_by: str, changes: Sequence[Floats]) -> Floats:
     """Return ranks in listing order from the contributions to precision and recall."""
     if not is_one_of(order_by, (DELTA, WORSE, BETTER)):
         raise OptionError(f"order_by must be {DELTA!r}, {WORSE!r} or {BETTER!r}, not {quoted(order_by)}")
-    if order_by == DELTA:  # what one gains and the other loses does not cancel out
+    if order_by == DELTA:  # absolute values: a gain and a loss do not cancel out
         return np.asarray(-np.sum(np.abs(changes), axis=0))
     total = np.sum(changes, axis=0)
     return np.asarray(total if order_by == WORSE else -total)

@@ -1,4 +1,4 @@
-"""Units of a comparison: cells of several runs by unit, and units that could have been drawn otherwise."""
+"""Sampling units of a comparison: common numbers of true clusters, components of all runs, and their limits."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from fastbcubed.types import Codes
 if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
 
-#: Where a component of all runs has a larger share of the weight, units are those of the two runs compared.
+#: If a component of all runs has a larger share of the weight, each difference uses the units of its two runs.
 HEAVY_SHARE = 0.1
 
 
 def number_keys(keys: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-    """Return numbers of the true clusters of each run from their keys by code; those of the first run are its codes."""
+    """Return common numbers of true clusters by run and code, given their keys; the first run's are its codes."""
     known, others = keys[0], keys[1:]
     found = [np.arange(known.size)]
     with Pool() as pool:
@@ -46,7 +46,7 @@ def number_keys(keys: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
 
 
 def are_alike(keys: Sequence[NDArray[np.int64]]) -> bool:
-    """Return whether keys are the same in all runs; blocks are compared until one differs."""
+    """Return whether the keys are the same in all runs."""
     sizes = {own.size for own in keys}
     return len(sizes) == 1 and all(
         np.array_equal(keys[0][start:stop], own[start:stop])
@@ -56,10 +56,10 @@ def are_alike(keys: Sequence[NDArray[np.int64]]) -> bool:
 
 
 def number_true_clusters(runs: Sequence[Evaluation]) -> list[NDArray[np.int64]]:
-    """Return numbers of the true clusters of each run by code: the same label, the same number.
+    """Return numbers of true clusters by run and code; clusters with the same label have the same number.
 
-    A cluster that a policy has made has no label; its one item stands for it, if the items are at hand. One without
-    a scored item has a number of its own.
+    A cluster that a policy made has no label, and is identified by its one item if items are kept. A cluster without a
+    scored item has a number of its own.
     """
     found = [np.full(ev.contingency.n_codes["true"], -1) for ev in runs]
     there = [np.flatnonzero(ev.contingency.true_n > 0) for ev in runs]
@@ -94,7 +94,7 @@ def _number(
     keys: Sequence[NDArray[np.int64]],
     first: int,
 ) -> int:
-    """Write numbers from `first` on at codes of each run, equal keys alike, and return the next one."""
+    """Assign numbers, counted from `first`, to these codes of each run by key, and return the next free number."""
     with Pool(1) as pool:
         numbered = number(np.concatenate(keys), pool)
     start = 0
@@ -108,19 +108,20 @@ def _number(
 
 
 def is_heavy(share: float) -> bool:
-    """Return whether a component of all runs is too heavy for units; rounding does not decide."""
+    """Return whether a component of all runs with this share of the weight is too heavy, beyond rounding."""
     return share > HEAVY_SHARE + 1e-9
 
 
-#: Bytes, by run, of a true cluster that is numbered, and of one and a score where units are drawn; of a cluster and a
-#: cell whose unit is looked for, and of these while scores that are no means are added up. Measured, and rounded up.
+#: Bytes for each run, measured and rounded up: per numbered true cluster; per true cluster and score in a bootstrap;
+#: per cluster and per cell while units are searched; and per cluster and per cell while scores other than means are
+#: summed.
 NUMBERED_BYTES, DRAWN_BYTES, OF_UNITS, OF_SUMS = 24, 24, (5, 16), (20, 64)
-#: Memory that may be taken beyond the limit, once the engine has given back its own.
+#: Bytes that may exceed the limit, because the engine has already freed its own memory.
 BESIDE = 64 << 20
 
 
 def why_no_room(comparison: Comparison, *, numbers: bool = False) -> Message | None:
-    """Return why the memory limit has no room for errors of differences, or, alone, for `numbers` of true clusters."""
+    """Return why standard errors, or only `numbers` of true clusters, exceed the memory limit; None if they do not."""
     evs = comparison.runs.values()
     limits = [ev.kept.memory_limit for ev in evs if ev.kept.memory_limit is not None]
     if not limits or any(not ev.contingency.has_cells or ev.contingency.overlapping for ev in evs):
@@ -144,7 +145,7 @@ def why_no_room(comparison: Comparison, *, numbers: bool = False) -> Message | N
 
 
 def why_no_errors(comparison: Comparison) -> Message | None:
-    """Return why differences have no standard errors; None if they have."""
+    """Return why differences have no standard errors; None if they have some."""
     evs = comparison.runs.values()
     require_cells(comparison)
     if comparison.unit != COMPONENT and any(ev.contingency.overlapping for ev in evs):
@@ -160,18 +161,18 @@ def why_no_errors(comparison: Comparison) -> Message | None:
 
 
 def _makes_true_clusters(ev: Evaluation) -> bool:
-    """Return whether policies may have made true clusters of single items."""
+    """Return whether policies may have created singleton true clusters."""
     made = [(ev.policies.prediction, ev.coverage.n_prediction_only), (ev.policies.nulls, ev.coverage.n_null)]
     return ev.coverage.n_noise > 0 or any(policy == "singleton" and n > 0 for policy, n in made)
 
 
 def counted_apart(comparison: Comparison, metric: Metric) -> bool:
-    """Return whether a score counts mentions that are in no cell of the items that all runs score."""
+    """Return whether a score counts mentions that are not among the items that all runs score."""
     return metric.of_mentions and any(ev.figures.of_mentions for ev in comparison.runs.values())
 
 
 def metrics_with_errors(comparison: Comparison) -> list[Metric]:
-    """Return the scores whose differences have standard errors by the cells of the items that are compared."""
+    """Return the scores whose differences have standard errors computed from the cells of the compared items."""
     overlapping = any(ev.contingency.overlapping for ev in comparison.runs.values())
     found = [m for m in comparison.metrics if why_none(m, overlapping=overlapping) is None]
     found = [m for m in found if not counted_apart(comparison, m)]
@@ -181,7 +182,7 @@ def metrics_with_errors(comparison: Comparison) -> list[Metric]:
 
 
 def scores_without_errors(comparison: Comparison) -> dict[str, list[str]]:
-    """Return why some scores have no standard error where others may have one: scores by reason."""
+    """Return the scores that have no standard error although others may have one, by reason."""
     known = {m.name for m in metrics_with_errors(comparison)}
     evs = comparison.runs.values()
     overlapping = any(ev.contingency.overlapping for ev in evs)
@@ -208,7 +209,7 @@ def scores_without_errors(comparison: Comparison) -> dict[str, list[str]]:
 
 
 def have_same_codes(comparison: Comparison) -> bool:
-    """Return whether items, and codes of true clusters, are the same in all runs."""
+    """Return whether the items and the codes of true clusters are known to be the same in all runs."""
     keys = comparison._true_keys
     return comparison._shared or (
         keys is not None and comparison.align == "common" and are_alike(list(keys.values()))
@@ -216,26 +217,26 @@ def have_same_codes(comparison: Comparison) -> bool:
 
 
 def numbers_of_true_clusters(comparison: Comparison) -> list[NDArray[np.int64]] | None:
-    """Return numbers of the true clusters of each run by code; None if items and codes are the same in all runs."""
+    """Return common numbers of true clusters by run and code; None if items and codes are the same in all runs."""
     if comparison._same_codes:
         return None
     if (reason := why_no_room(comparison, numbers=True)) is not None:
         raise OptionError(f"true clusters are renumbered when runs lack different items: {reason}")
     keys = None if comparison._true_keys is None else list(comparison._true_keys.values())
     evs = list(comparison.runs.values())
-    made = any(map(_makes_true_clusters, evs))  # whose keys are of one run
+    made = any(map(_makes_true_clusters, evs))  # keys of such clusters are not comparable between runs
     return number_true_clusters(evs) if keys is None or made else number_keys(keys)
 
 
 def components_of_comparison(comparison: Comparison) -> list[CellUnits]:
-    """Return the connected component, of the truth and all runs, of each true cluster of each run."""
+    """Return for each run the component of each true cluster; components connect the truth and all runs."""
     tables = [ev.contingency for ev in comparison.runs.values()]
     with Pool() as pool:
         return components_of_tables(tables, comparison._true_numbers, True, pool)[0]
 
 
 def components_of_rows(comparison: Comparison) -> Codes:
-    """Return the component of each row that all runs score."""
+    """Return the connected component of each row that all runs score."""
     table = comparison[comparison.baseline].contingency
     assert table.rows is not None
     units = comparison._components[list(comparison).index(comparison.baseline)]
@@ -254,24 +255,24 @@ def units_of_rows(comparison: Comparison) -> NDArray[np.integer]:
 
 
 def beside_baseline(comparison: Comparison, name: str) -> Comparison:
-    """Return the baseline and one other run alone."""
+    """Return the comparison of only the baseline and one other run."""
     return comparison._copy(
         [run for run in comparison if run in (comparison.baseline, name)], comparison.baseline
     )
 
 
-#: The beginning of messages on what a comparison lacks that was loaded.
+#: The beginning of messages about parts that a loaded comparison does not have.
 NOT_SAVED = "a saved comparison contains no clusters and items; compare the runs again to get"
 
 
 def require_cells(comparison: Comparison) -> None:
-    """Raise if the comparison was loaded, and has no cells of the runs."""
+    """Raise NotKeptError if the comparison was loaded, and therefore has no cells."""
     if not comparison[comparison.baseline].contingency.has_cells:
         raise NotKeptError(f"{NOT_SAVED} them, other slices or another baseline")
 
 
 def require_rows(comparison: Comparison) -> int:
-    """Return how many rows, the first ones, all runs have in common; raise if they are not in one order."""
+    """Return how many of the first rows all runs have in common; raise NotKeptError if they have no common order."""
     require_cells(comparison)
     if any(ev.contingency.overlapping for ev in comparison.runs.values()):
         raise NotKeptError(
@@ -290,7 +291,7 @@ def require_rows(comparison: Comparison) -> int:
 
 
 def of_all_rows(comparison: Comparison, values: NDArray[np.integer], other: int) -> NDArray[np.int64]:
-    """Return values of the rows that all runs score for all rows of the baseline, where `other` stands for the rest."""
+    """Return values for all rows of the baseline: those of the rows that all runs score, and `other` for the rest."""
     rows = comparison[comparison.baseline].contingency.rows
     assert rows is not None
     found = np.full(rows.cell.size, other)

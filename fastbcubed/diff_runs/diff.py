@@ -1,4 +1,4 @@
-"""diff(): changes from a baseline's clusters to an experiment's; with a truth, which of them are right."""
+"""diff(): changes from the clusters of a baseline to those of an experiment and, with a truth, which are right."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from fastbcubed.runtime.threads import Pool
 
 __all__ = ["diff"]
 
-#: A column name for all sides, or a tuple of them: the baseline's, the experiment's and, with a truth, the truth's.
+#: A column name for all sides, or a tuple of names: the baseline's, the experiment's and, with a truth, the truth's.
 PerSide = ColumnName | tuple[ColumnName, ...]
 #: Policies for items that one side lacks.
 Unmatched = Literal["drop", "raise", "singleton", "outside"]
@@ -249,7 +249,7 @@ def _judged(ev: Evaluation, truth: Any, judging: list[Metric], unlabelled: str) 
         ev = Evaluation(ev.figures, replace(ev.kept, attributes=attributes), ev.origin)
         alone = {}
         if labelled.rows.size < len(truth):
-            with suppress(FastBCubedError):  # items that are not judged may have no weight
+            with suppress(FastBCubedError):  # items outside the judgement may have no weight
                 for k, side in enumerate(SIDES):
                     alone[side] = _alone(ev, k, truth, unlabelled, pool)
     names = {metric.name for metric in judging}
@@ -262,11 +262,11 @@ def _judged(ev: Evaluation, truth: Any, judging: list[Metric], unlabelled: str) 
 
 
 def _alone(ev: Evaluation, k: int, truth: Clustering, unlabelled: str, pool: Pool) -> OfRun:
-    """Return the truth's judgement of the baseline (0) or the experiment (1) alone."""
+    """Return the coverage and scores of the baseline (k = 0) or the experiment (1) alone against the truth."""
     assert ev.origin.pair is not None
     pair = ev.origin.pair
     side, of_others = pair.first[k], (ev.policies.prediction, ev.policies.truth)[k]
-    if pair.weight_table is not None:  # which may hold those of the truth
+    if pair.weight_table is not None:  # the table may include the truth's weights
         truth, side = replace(truth, weight=None), replace(side, weight=None)
     noise: Any = ev.policies.noise
     if isinstance(noise, Mapping):
@@ -285,9 +285,9 @@ def _alone(ev: Evaluation, k: int, truth: Clustering, unlabelled: str, pool: Poo
 
 
 def _require_judgeable(truth: Any, unlabelled: Any, engine: Any, overlapping: bool) -> None:
-    """Raise OptionError for options that need a truth, or that exclude one."""
+    """Raise OptionError for options that require a truth, or that are incompatible with one."""
     if not is_one_of(unlabelled, ("drop", "outside")):
-        raise OptionError(f'{arg("unlabelled")} is "drop" or "outside", not {quoted(unlabelled)}')
+        raise OptionError(f'{arg("unlabelled")} must be "drop" or "outside", not {quoted(unlabelled)}')
     if truth is None:
         if unlabelled != "drop":
             raise OptionError(
@@ -316,7 +316,7 @@ def _split(metrics: Any, *, judged: bool, overlapping: bool) -> tuple[list[Any],
     one = isinstance(metrics, str) or callable(metrics) or not isinstance(metrics, Iterable)
     asked = [known_as(meant(each)) for each in ([metrics] if one else metrics)]
     if not asked:
-        raise MetricError(f"{arg('metrics')} is empty; leave it out for the usual scores")
+        raise MetricError(f"{arg('metrics')} is empty; omit it for the default scores")
     judging = {
         metric.name: metric
         for name in asked
@@ -337,8 +337,8 @@ def _three(names: Any, argument: str) -> tuple[Any, Any]:
         return names, names
     if len(names) not in (2, 3):
         raise OptionError(
-            f"{argument} is a name, a list of names (a composite id), or a tuple of the baseline's, the experiment's "
-            f"and the truth's, not a tuple of {len(names)}"
+            f"{argument} must be a name, a list of names (a composite id), or a tuple of the baseline's, the "
+            f"experiment's and the truth's, not a tuple of {len(names)}"
         )
     of_truth = names[2] if len(names) == 3 else None
     return names[:2], DEFAULTS[argument] if of_truth is None else of_truth

@@ -1,4 +1,4 @@
-"""The document of a diff: what changed, figures, slices, and clusters that changed."""
+"""The document of a diff: what changed, figures, slices, and changed clusters."""
 
 from __future__ import annotations
 
@@ -66,17 +66,17 @@ from fastbcubed.results.slices import id_parts, name_columns, slice_name
 if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_result import Diff
 
-#: One kind of change dominates where it is so many times the other.
+#: A kind of change dominates if it is at least this multiple of the other.
 DOMINATES = 3.0
-#: A kind of change that is a smaller share of the other is not described in detail.
+#: A kind of change that is a smaller share of the other than this is not described.
 TOLD = 0.05
-#: What became of items that one side lacks, in a sentence.
+#: The treatment of items that one side lacks, by policy, as sentences put it.
 FATES = {
     "drop": "left out (drop)",
     "singleton": "treated as singletons on the other side (singleton)",
     "outside": "not scored, but counted as merged into their cluster (outside)",
 }
-#: Scores that stand in the table of splits and merges: what was split off, merged, and both; all of it, good, bad.
+#: Scores in the table of splits and merges, by row: rates and distances, each in total, good and bad.
 TABLE = {
     "split": (
         ("split_rate", "good_split_rate", "bad_split_rate"),
@@ -91,7 +91,7 @@ TABLE = {
 
 
 def document(diff: Diff, asked: Asked = IN_BRIEF) -> Document:
-    """Return a diff as a document; what only pages have is made for them alone."""
+    """Return the document of a diff; parts that only pages show are made only for pages."""
     names, stems = diff.names, [stem(diff.names.get(side) or side) for side in SIDES]
     facts = [(side.capitalize(), names.get(side) or f"the {side}") for side in SIDES]
     facts += [("Truth", truth)] if (truth := names.get("truth")) else []
@@ -104,7 +104,7 @@ def document(diff: Diff, asked: Asked = IN_BRIEF) -> Document:
 
 
 def _sections(diff: Diff, asked: Asked) -> Iterator[Section]:
-    """Yield the sections that have anything, one after the other, as some take long."""
+    """Yield the sections that are not empty; each is made when needed, because some take long."""
     if asked.explain is not None:
         raise OptionError(
             "a diff has no loss to explain; compare both runs with a truth: fastbcubed.compare(...).explain(RUN)"
@@ -124,7 +124,7 @@ def _sections(diff: Diff, asked: Asked) -> Iterator[Section]:
 
 
 def what_changed(diff: Diff) -> list[str]:
-    """Return how many items are with other items now, whether clusters were split or merged, and where."""
+    """Return sentences on how many items changed, the kind of change, its concentration, and ids."""
     lines = _affected(diff), _kind_of_change(diff), _where(diff), _ids(diff)
     return [line for line in lines if line]
 
@@ -150,7 +150,7 @@ def _affected(diff: Diff) -> str:
     rows = _became(diff)
     changed = sum(rows[became]["n_items"] for became in ("split", "merged", "split and merged"))
     found, policies = diff.coverage, diff.evaluation.policies
-    alone = {  # scored, as alone on the side that lacks them
+    alone = {  # counted as singletons on the side that lacks them
         "gone": policies.truth == "singleton" and found.n_gone > 0,
         "new": policies.prediction == "singleton" and found.n_new > 0,
     }
@@ -170,32 +170,32 @@ def _affected(diff: Diff) -> str:
 
 
 def _kind_of_change(diff: Diff) -> str:
-    """Return the shares of an item's clusters that left and joined, the larger first."""
+    """Return the sentence on the shares of an item's clusters that left and joined it, the larger one first."""
     split, merged = diff._rates
     if not split + merged > 0:
         return ""
-    left = f"{percent(split)} of the baseline cluster of an item is no longer with it"
+    left = f"{percent(split)} of an item's baseline cluster is no longer with it"
     joined = f"{percent(merged)} of its experiment cluster is new to it"
     if not merged:
-        return f"Only splits: on average {left}."
+        return f"Only splits: on average, {left}."
     if not split:
-        return f"Only merges: on average {percent(merged)} of the experiment cluster of an item is new to it."
+        return f"Only merges: on average, {percent(merged)} of an item's experiment cluster is new to it."
     if merged >= DOMINATES * split:
-        left = left.replace("the baseline cluster of an item", "its baseline cluster")
-        joined = joined.replace("its experiment cluster", "the experiment cluster of an item")
-        return f"Mostly merges: on average {joined}, and {left}."
+        left = left.replace("an item's baseline cluster", "its baseline cluster")
+        joined = joined.replace("its experiment cluster", "an item's experiment cluster")
+        return f"Mostly merges: on average, {joined}, and {left}."
     which = "Mostly splits" if split >= DOMINATES * merged else "Splits and merges"
-    return f"{which}: on average {left}, and {joined}."
+    return f"{which}: on average, {left}, and {joined}."
 
 
 def _where(diff: Diff) -> str:
-    """Say in how few clusters the change is."""
+    """Return the sentence on how few clusters have half of the change."""
     cells = diff.evaluation.contingency
     if not cells.has_cells or cells.overlapping:
         return ""
     try:
         figures = diff.evaluation.concentration
-    except OptionError:  # there is no room
+    except OptionError:  # for lack of memory
         return ""
     told: list[str] = []
     largest = max(each["loss"] for each in figures.values())
@@ -207,12 +207,12 @@ def _where(diff: Diff) -> str:
 
 
 def _became(diff: Diff) -> dict[str, dict[str, Any]]:
-    """Return the figures of each outcome of clusters; none where they are unknown."""
+    """Return the rows of `Diff.changes` by outcome; empty if these are unknown."""
     return {} if diff._changes is None else {row["became"]: row for row in diff._changes.to_pylist()}
 
 
 def what_became(diff: Diff) -> list[str]:
-    """Return the outcomes of the clusters; nothing where they are unknown."""
+    """Return the sentence on the outcomes of clusters; empty if these are unknown."""
     numbers = {name: row["n_clusters"] for name, row in _became(diff).items()}
     if not numbers:
         return []
@@ -224,7 +224,7 @@ def what_became(diff: Diff) -> list[str]:
 
 
 def coverage(diff: Diff) -> list[str]:
-    """Return the number of items on one side only, and their treatment; nothing if there are none."""
+    """Return sentences on the items that only one side has, and on their treatment; empty if there are none."""
     found, policies = diff.coverage, diff.evaluation.policies
     lines = []
     for which, side, n in (("gone", "baseline", found.n_gone), ("new", "experiment", found.n_new)):
@@ -243,7 +243,7 @@ def coverage(diff: Diff) -> list[str]:
 
 
 def _whose(diff: Diff, which: str, n: int) -> str:
-    """Say how many of the items of one side are in clusters that are gone or new as a whole, and how many are not."""
+    """Return how many items that only one side has are in clusters that are gone or new, and how many in others."""
     row = _became(diff).get(GONE if which == "gone" else APPEARED)
     if row is None:
         return ""
@@ -263,7 +263,7 @@ def _whose(diff: Diff, which: str, n: int) -> str:
 
 
 def what_truth_says(diff: Diff) -> list[str]:
-    """Return the share of the change that the truth confirms, and the effect on precision and recall."""
+    """Return sentences on the share of the change that is right, and its effect on precision and recall."""
     verdict = diff.verdict
     if verdict is None:
         return []
@@ -279,7 +279,7 @@ def what_truth_says(diff: Diff) -> list[str]:
         if good + bad > TOLD * largest:
             right.append(f"{percent(good / (good + bad))} of the {kind}")
     judged = f"{' and '.join(right)} is right." if right else "nothing was split or merged."
-    lines = [f"By the truth, which labels {about}, {judged}"]
+    lines = [f"According to the truth, which labels {about}, {judged}"]
     before, after = (verdict.levels[side] for side in SIDES)
     known, told = known_intervals(diff), list[str]()
     for name in ("precision", "recall"):
@@ -322,7 +322,7 @@ def _sides(diff: Diff) -> Grid:
 
 
 def changes_grid(diff: Diff) -> Grid:
-    """Return rates and distances of splits and merges; with a truth, their good and bad parts."""
+    """Return the table of rates and distances of splits and merges and, with a truth, their good and bad parts."""
     judged, known = diff.verdict is not None, known_intervals(diff)
     header = ["", "rate", *(["good", "bad"] * judged), "distance", *(["good", "bad"] * judged)]
     rows = []
@@ -338,7 +338,7 @@ def changes_grid(diff: Diff) -> Grid:
 
 
 def others_grid(diff: Diff) -> Grid:
-    """Return the other scores, each with its definition."""
+    """Return the table of the other scores, with definitions."""
     told = {name for of_kind in TABLE.values() for names in of_kind for name in names}
     known = known_intervals(diff)
     shown = [m for m in diff.metrics if m.name not in told and m.name in diff.overall]
@@ -346,7 +346,7 @@ def others_grid(diff: Diff) -> Grid:
 
 
 def notes(diff: Diff) -> list[str]:
-    """Return the meaning of the figures, and the scores that were not computed."""
+    """Return sentences on the meaning of the figures, and on scores that were not computed."""
     found = definition(diff.evaluation)
     table = (
         "A rate is a mean over items: the share of the baseline cluster that was split off, or of the "
@@ -356,12 +356,12 @@ def notes(diff: Diff) -> list[str]:
         found.append(table)
     if diff.verdict is not None:
         found.append(
-            "Good and bad are the parts of it that the truth supports and contradicts; ΔP and ΔR are the changes of "
-            "precision and recall. In definitions B, E and I are the clusters of an item in baseline, experiment and "
+            "Good and bad are the parts of it that the truth supports and contradicts; ΔP and ΔR are the changes in "
+            "precision and recall. In definitions, B, E and I are the clusters of an item in baseline, experiment and "
             "truth, and w is the weight of the items in a set."
         )
     if diff.verdict is not None and diff.verdict.n_unlabelled:
-        among = "among each other" if diff.verdict.unlabelled == "drop" else "beside all others"
+        among = "relative to each other" if diff.verdict.unlabelled == "drop" else "relative to all items"
         found.append(
             f"Good and bad changes are judged on the {counted(diff.verdict.n_items, 'item')} that the truth "
             f"labels, {among}."
@@ -370,7 +370,7 @@ def notes(diff: Diff) -> list[str]:
 
 
 def _next_steps(diff: Diff) -> list[Block]:
-    """Return two or three calls that show where the change is."""
+    """Return a few calls that show where the change is."""
     ev = diff.evaluation
     if not ev.has_clusters:
         return []
@@ -388,7 +388,7 @@ def _next_steps(diff: Diff) -> list[Block]:
 
 
 def _verdict(diff: Diff, asked: Asked) -> Iterator[Block]:
-    """Yield the sentences, on a page next to the outcomes of the clusters, warnings, and both sides."""
+    """Yield sentences, warnings, and figures of both sides; on a page, also the chart of the outcomes of clusters."""
     aside: list[Block] = []
     if asked.page and diff._changes is not None:
         of = "weight" if diff.evaluation.contingency.weighted else "items"
@@ -407,7 +407,7 @@ def _verdict(diff: Diff, asked: Asked) -> Iterator[Block]:
 
 
 def _figures(diff: Diff, asked: Asked) -> Iterator[Block]:
-    """Yield the scores with what they mean, and the calls to make next."""
+    """Yield the scores, their meaning, and suggested calls."""
     yield changes_grid(diff)
     yield others_grid(diff)
     yield Prose(notes(diff))
@@ -415,9 +415,9 @@ def _figures(diff: Diff, asked: Asked) -> Iterator[Block]:
         yield Only("text", _next_steps(diff))
 
 
-#: Slices of each slicing on a page: those that changed most.
+#: The most slices of a slicing on a page.
 SLICES = 20
-#: Figures of slices and clusters, with their headings and forms, where they are there.
+#: Figures of slices and clusters, if listed, with their headings and forms.
 SHOWN = {
     "outcome": ("outcome", "text"), "n_items": ("items", "count"), "n_parts": ("now in", "count"),
     "split_rate": ("split", "score"), "merge_rate": ("merged", "score"), "jaccard_distance": ("distance", "score"),
@@ -426,7 +426,7 @@ SHOWN = {
 
 
 def listing_grid(table: Any, about: str = "") -> Grid:
-    """Return a listing of slices or clusters: the names of its rows, and selected figures with intervals."""
+    """Return the table of slices or clusters: names, and selected figures with intervals."""
     names = name_columns(table.column_names)
     figures = [name for name in SHOWN if name in table.column_names and name not in names]
     columns: list[tuple[Any, ...]] = [(name, name, "name") for name in names]
@@ -447,12 +447,12 @@ def listing_grid(table: Any, about: str = "") -> Grid:
 
 
 def change_of(row: Mapping[str, Any]) -> float:
-    """Return what a slice or cluster adds to the split and the merge rate."""
+    """Return the contribution of a slice or cluster to the sum of split and merge rate."""
     return float(row["split_change"] + row["merge_change"])
 
 
 def _slices(diff: Diff, asked: Asked) -> Iterator[Block]:
-    """Yield each slicing: its share of the change as a chart, and figures as a table; of many, what changed most."""
+    """Yield for each slicing a chart of the slices' shares in the change and a table; of many, the most changed."""
     keys: dict[str, Any] = dict.fromkeys(diff.sliced) | {slice_name(key): key for key in asked.by}
     chosen = list(keys.items())[: asked.slicings]
     if chosen and asked.page:
@@ -480,7 +480,7 @@ def _slices(diff: Diff, asked: Asked) -> Iterator[Block]:
 
 
 def _clusters(diff: Diff, asked: Asked) -> Iterator[Block]:
-    """Yield the clusters of either side that changed most; on a page they open to their members."""
+    """Yield the most changed clusters of each side; on a page, they open to their members."""
     if not asked.worst or not diff.evaluation.has_clusters:
         return
     if asked.page:
@@ -508,7 +508,7 @@ def _clusters(diff: Diff, asked: Asked) -> Iterator[Block]:
 
 
 def _opened(diff: Diff, side: str, row: Mapping[str, Any], asked: Asked, whole: float, other: str) -> Opened:
-    """Return a cluster with its share of the change, and its members."""
+    """Return a cluster to open: its share of the change, and its members."""
     share, members = change_of(row) / whole if whole else None, list[Block]()
     if row["cluster"] is not None and diff.evaluation.has_items:
         with suppress(NotKeptError):

@@ -1,4 +1,4 @@
-"""Listings of a diff: changes, clusters, items and slices, and a cluster or an item with its members."""
+"""Listings of a diff: changes, clusters, items and slices; and a single cluster or item with its members."""
 
 from __future__ import annotations
 
@@ -69,22 +69,22 @@ if TYPE_CHECKING:
 
 #: Outcomes of clusters, in the order of display.
 BECAME = (*OUTCOMES["true"].values(), GONE, APPEARED)
-#: Figures of each.
+#: Figures of each outcome.
 FIGURES = {"n_clusters": pa.int64(), "n_items": pa.int64(), "weight": pa.float64(), "share": pa.float64()}
-#: Clusters of which only one side has any item, by the side that has them.
+#: Outcomes of clusters whose items only one side has, by this side.
 OF_ONE_SIDE = {"true": GONE, "pred": APPEARED}
 
 
 def not_defined() -> MetricError:
-    """Return the error for changes of clusters where these may overlap."""
+    """Return the error for outcomes of overlapping clusters."""
     return MetricError(
-        "the fate of clusters is not defined for overlapping clusters; pass partitions, without "
+        "the outcome of a cluster is not defined for overlapping clusters; pass partitions, without "
         f"{arg('overlapping', True)}"
     )
 
 
 def _of_one_side(table: Contingency, side: str) -> dict[str, float]:
-    """Count the clusters of a side of which the other side has no item, and their items; a weight may be unknown."""
+    """Count the clusters of a side without items of the other side, and their items; an unknown weight is NaN."""
     alone = table.alone(side)
     if alone is None:
         return {"n_clusters": 0, "n_items": 0, "weight": 0.0}
@@ -101,7 +101,7 @@ def _of_one_side(table: Contingency, side: str) -> dict[str, float]:
 
 
 def changes(ev: Evaluation) -> pa.Table:
-    """Return the outcomes of the clusters: how many clusters and items each has."""
+    """Return the table of the outcomes of clusters, with the numbers of clusters and items."""
     outcomes = ev._outcomes
     if outcomes is None:
         raise not_defined()
@@ -119,7 +119,7 @@ def changes(ev: Evaluation) -> pa.Table:
 
 
 def changes_of_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Return the table of changes; figures that are not known are null."""
+    """Return the table of outcomes from its rows; unknown figures are null."""
     became = from_texts([row["became"] for row in rows])
     figures = {name: [row[name] for row in rows] for name in FIGURES}
     return pa.table(
@@ -132,7 +132,7 @@ def changes_of_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def changes_by(ev: Evaluation, key: SliceKey) -> pa.Table:
-    """Return the outcomes of the clusters with items in a slice, and the number of these items."""
+    """Return the outcomes of clusters by slice, which count the items in the slice and the clusters that have any."""
     if ev.contingency.overlapping:
         raise not_defined()
     if isinstance(key, Mapping):
@@ -163,10 +163,10 @@ def changes_by(ev: Evaluation, key: SliceKey) -> pa.Table:
 
 
 def _fates(ev: Evaluation, items: Items) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Return, by row, the outcome of its cluster (position in BECAME) and the cluster's code; and the number of codes.
+    """Return by row the outcome of its cluster (position in BECAME) and a code of the cluster, and the number of codes.
 
-    Rows of clusters that both sides have items of go by the outcome of the baseline's; -1 for a row that one side
-    lacks of such a cluster.
+    If both sides have items of the cluster, the outcome is that of the baseline's cluster, and -1 for a row that only
+    one side has.
     """
     table, cell = ev.contingency, ev.kept.rows.cell
     scored = np.flatnonzero(cell >= 0)
@@ -184,7 +184,7 @@ def _fates(ev: Evaluation, items: Items) -> tuple[NDArray[np.int64], NDArray[np.
 def _clusters_of_one_side(
     ev: Evaluation, items: Items, side: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Return the rows of clusters of a side of which the other side has no item, codes of these, and how many."""
+    """Return the rows of a side's clusters without items of the other side, the clusters' codes, and their number."""
     cell, none = ev.kept.rows.cell, np.empty(0, np.int64)
     if ev.contingency.alone(side) is None:
         return none, none, 0
@@ -194,7 +194,7 @@ def _clusters_of_one_side(
     rows = np.flatnonzero((cell < 0) & there)
     lonely = np.zeros(cell.size, np.bool_)
     if (noise := ev.policies.noise_of(side)) is not None:
-        with suppress(IdTypeError):  # then it is a label of the other side alone
+        with suppress(IdTypeError):  # the noise label may have the type of the other side's labels
             lonely[labels.find(noise)] = True
     rows = rows[lonely[rows] | ~np.isin(keys[rows], keys[(cell >= 0) & there & ~lonely])]
     with Pool() as pool:
@@ -205,7 +205,7 @@ def _clusters_of_one_side(
 
 
 def labels_of_one_side(ev: Evaluation, side: str) -> pa.Array:
-    """Return the labels of the clusters of a side of which the other side has no item, without noise."""
+    """Return the labels of a side's clusters without items of the other side; noise is omitted."""
     items = ev.kept_items()
     rows, codes, _ = _clusters_of_one_side(ev, items, side)
     with Pool() as pool:
@@ -215,11 +215,11 @@ def labels_of_one_side(ev: Evaluation, side: str) -> pa.Array:
 
 
 def plain_labels(labels: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return labels, or ids, as one array of plain values."""
+    """Return labels or ids as one array, without chunks or dictionary encoding."""
     return combined(plain(chunked(labels)))
 
 
-#: The sets of an item, by what an evaluation calls them.
+#: The names of an item's sets in a diff, by those in an evaluation.
 SETS = {"tp": "stable", "fn": "split", "fp": "merged", "tn": "apart"}
 
 
@@ -260,7 +260,7 @@ class ChangedCluster(Cluster):
 
 
 def changed_cluster(cluster: Cluster) -> ChangedCluster:
-    """Return a cluster of an evaluation as one of a diff."""
+    """Return the cluster of an evaluation in the names of a diff."""
     found, side, attributes = _in_names(cluster), cluster["side"], list(cluster["columns"])
 
     def members(part: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -286,7 +286,7 @@ def _named(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_names(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a dict of an evaluation with the keys of a diff, splits first."""
+    """Return the figures of an evaluation under the names of a diff, splits first."""
     found = {COLUMNS.get(key, key): value for key, value in figures.items()}
     return {key: value for key, value in found.items() if key is not None}
 
@@ -357,7 +357,7 @@ def clusters_of(diff: Diff, side: str, order_by: str | None, limit: int | None, 
 
 
 def _in_outcomes(table: pa.Table, side: str) -> pa.Table:
-    """Return a listing of clusters with the outcomes of a diff; or whether they are unchanged where there are none."""
+    """Return a listing of clusters with the outcomes of a diff or, for overlapping clusters, whether unchanged."""
     at = table.column_names.index("exact")
     if "outcome" not in table.column_names:
         return table.rename_columns({"exact": "unchanged"})
@@ -442,7 +442,7 @@ def slices_of(
 
 
 def requested_slices(diff: Diff, name: str, order: str | None, limit: int | None = None) -> Table:
-    """Return slices that were requested when the diff was made, in the order of a column of the evaluation."""
+    """Return slices that were requested when the diff was made, ordered by a column of the evaluation."""
     if order is None:
         return diff.sliced[name]
     kept = diff.sliced[name]
@@ -460,13 +460,13 @@ def _columns(diff: Diff, codes: Any, n: int, *, errors: bool) -> dict[str, Any]:
 
 
 def asked_key(diff: Diff, key: SliceKey) -> SliceKey:
-    """Return a slicing in the names of an evaluation."""
+    """Return the slicing that an evaluation takes for one of a diff."""
     _require_clear(diff, elements(check_key(key)))
     return asked_slices(key, judged=diff.verdict is not None)
 
 
 def asked_columns(diff: Diff, columns: str | Iterable[str]) -> list[str]:
-    """Return attributes in the names of an evaluation."""
+    """Return the names that an evaluation has for these attributes of a diff."""
     names, judged = as_several(columns), diff._judgement is not None
     _require_clear(diff, names)
     asked = [
@@ -477,7 +477,7 @@ def asked_columns(diff: Diff, columns: str | Iterable[str]) -> list[str]:
 
 
 def _require_clear(diff: Diff, names: Iterable[object]) -> None:
-    """Raise ColumnError if baseline or experiment has an attribute with the name of the true cluster's column."""
+    """Raise ColumnError if the baseline or the experiment has a requested attribute named "true_cluster"."""
     if diff._judgement is not None and any(is_one_of(name, (TRUE_CLUSTER,)) for name in names):
         sides = diff.evaluation.kept_items().attribute_sides()
         own = {place: sides[place] for place in PLACES.values()}

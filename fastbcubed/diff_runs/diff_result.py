@@ -1,4 +1,4 @@
-"""Diff: changes between two clusterings, listed by cluster, cell and item."""
+"""Diff: the changes between two clusterings, overall and by cluster, cell, item and slice."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Diff(DiffWithIds):
         not_computed: Mapping[str, str],
         saved: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take over an evaluation, its judgement by a truth, and saved figures that cannot be computed again."""
+        """Make a diff of an evaluation, its judgement by a truth, and saved figures that cannot be computed again."""
         self.evaluation, self.not_computed = evaluation, not_computed
         self._reading_of_truth: dict[str, Any] | None = None
         self._judgement, self._judging, self._truth = judgement, list(judging), truth
@@ -167,7 +167,7 @@ class Diff(DiffWithIds):
 
     @cached_property
     def coverage(self) -> SharedItems:
-        """How far baseline and experiment have the same items."""
+        """The extent to which baseline and experiment have the same items."""
         return SharedItems.of(self.evaluation.coverage)
 
     @property
@@ -297,7 +297,7 @@ class Diff(DiffWithIds):
         metric = METRICS.get(name) if isinstance(name, str) else None
         if metric is None or not metric.takes_three:
             of_baseline = str(COLUMNS[TRUE_CLUSTER])
-            if is_one_of(unit, (TRUE_CLUSTER,)):  # which the evaluation has for the baseline's
+            if is_one_of(unit, (TRUE_CLUSTER,)):  # an evaluation's name of the baseline's clusters
                 raise OptionError(
                     f"units of a diff are {COMPONENT}, {of_baseline} or an attribute, not {TRUE_CLUSTER}: "
                     f"pass {arg('unit', COMPONENT)}, which does not depend on the truth"
@@ -345,7 +345,7 @@ class Diff(DiffWithIds):
         for metric in self._judging if self.verdict is not None else ():
             name = metric.name
             of_units: tuple[Any, ...] = math.nan, math.nan, None, math.nan
-            if judgement is not None:  # else neither units are known nor degrees of freedom
+            if judgement is not None:  # otherwise, units and degrees of freedom are unknown
                 of_units = (*self.interval(name, level=level), *judgement.units[:2])
             row = name, self.overall[name], errors.get(name, math.nan), *of_units
             rows.append(dict(zip(found.column_names, row, strict=True)))
@@ -354,7 +354,7 @@ class Diff(DiffWithIds):
     _main_table = scores
     estimates = under_old_name(scores, "estimates")
 
-    # Where it changed
+    # Where clusters changed
 
     def changes(self, by: SliceKey | None = None) -> Table:
         """Return the outcomes of the baseline's clusters, and the clusters that appeared.
@@ -495,7 +495,7 @@ class Diff(DiffWithIds):
 
         Examples
         --------
-        Items 0 and 1 were together: (0, 1) and (1, 0) weigh 1/3 * 1/2 each. Now 1 and 2 are.
+        Items 0 and 1 were together, so (0, 1) and (1, 0) each weigh 1/3 * 1/2; now 1 and 2 are together.
 
         >>> import fastbcubed as fb
         >>> fb.diff([0, 0, 1], [0, 1, 1]).sample_pairs(4).select(["pair", "change", "probability", "z"]).slice(0, 2)
@@ -551,7 +551,7 @@ class Diff(DiffWithIds):
 
         Examples
         --------
-        Of cluster a, one item of three was split off, and merged with b.
+        One of the three items of cluster a was split off and merged with cluster b.
 
         >>> import fastbcubed as fb
         >>> d = fb.diff(list("aaabbc"), list("ppqqqr"))
@@ -746,14 +746,14 @@ class Diff(DiffWithIds):
         """
         save.save(self.evaluation, directory, keep, more=lambda: {MARK: state_of(self)}, sliced=self._sliced)
 
-    # Parts of the above
+    # Helpers of the methods above
 
     def _document(self, asked: Asked | None = None) -> Document:
         return document(self, asked or IN_BRIEF)
 
     @cached_property
     def _sliced(self) -> dict[str, Table]:
-        """The requested slices as they are printed and written: with standard errors if they are few."""
+        """The requested slices as printed and written: with standard errors if there are few."""
         return with_quick_errors(self, self.evaluation)
 
     @cached_property
@@ -768,7 +768,7 @@ class Diff(DiffWithIds):
 
     @cached_property
     def _changes(self) -> pa.Table | None:
-        """The table of `changes`; None where it is unknown or undefined."""
+        """The table of `changes`; None if unknown, or undefined because clusters overlap."""
         if "changes" in self._saved:
             rows = self._saved["changes"]
             return None if rows is None else changes_of_rows(rows)

@@ -1,4 +1,4 @@
-"""Coverage, scores and warnings of a diff, and its saved form: an evaluation in the words of a diff."""
+"""Coverage, scores and warnings of a diff, and its saved form, which is that of an evaluation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fastbcubed.results.warnings import found_in, from_saved, to_saved
 if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_result import Diff
 
-#: Warnings of an evaluation that say something of a diff, too; and what they say there, where words do not suffice.
+#: Warnings of an evaluation that also apply to a diff, with the message if it is not the same in a diff's words.
 TOLD: dict[str, str] = {
     "same-input": "Baseline and experiment are the same data, so nothing has changed.",
     "few-ids-match": "",
@@ -41,7 +41,7 @@ TOLD: dict[str, str] = {
     "slices-of-nulls": "",
     "small-slice": "",
 }
-#: Where the truth labels less of the items, what it says of the others is worth a warning.
+#: If the truth labels a smaller share of the items than these, there is a warning, or a note.
 MOSTLY_LABELLED, ALL_BUT_FEW = 0.5, 0.99
 
 
@@ -61,7 +61,7 @@ def cautions(diff: Diff) -> list[dict[str, Any]]:
 
 
 def _partly_labelled(verdict: Verdict) -> list[dict[str, Any]]:
-    """Return a note, or a warning, that the truth labels a part of the items alone."""
+    """Return a note, or a warning, that the truth labels only some of the items."""
     n = verdict.n_items + verdict.n_unlabelled
     share = verdict.n_items / n
     if share >= ALL_BUT_FEW or verdict.unlabelled == "outside":
@@ -76,7 +76,7 @@ def _partly_labelled(verdict: Verdict) -> list[dict[str, Any]]:
     return [{"code": "few-items-labelled", "level": level, "message": message, **figures}]
 
 
-#: Scores of a diff that are computed where none are named, and those that judge it.
+#: The default scores of a diff, and those that judge it.
 DEFAULT = (
     "split_rate", "merge_rate", "split_jaccard_distance", "merge_jaccard_distance", "jaccard_distance",
     "affected_rate",
@@ -89,23 +89,23 @@ JUDGING = (
 
 
 class DiffScores(Scores):
-    """Scores by name; merge_distance and split_distance are those of a diff."""
+    """The scores of a diff by name; merge_distance and split_distance have the meaning that they have in a diff."""
 
     def named(self, name: str) -> str | None:
-        """Return under which name a score was computed that also goes by this one; None if it was not."""
+        """Return the name under which a score was computed, given any of its names; None if it was not computed."""
         return MEANT[name] if MEANT.get(name) in self else super().named(name)
 
 
 @dataclass(frozen=True)
 class SharedItems:
-    """How far baseline and experiment have the same items, before any policy; weights are NaN if not known.
+    """The extent to which baseline and experiment have the same items, before any policy.
 
     Attributes
     ----------
     n_common, n_gone, n_new : int
-        Items of both, of the baseline alone, and of the experiment alone.
+        Numbers of items in both, only in the baseline, and only in the experiment.
     weight_common, weight_gone, weight_new : float
-        Their weight; their number where there are no weights.
+        The weights of these items, or their numbers if there are no weights; NaN if unknown.
     n_null, n_noise, n_duplicates : int
         Rows of either side whose cluster is null, that have the noise label, and that repeat an earlier one.
     """
@@ -122,17 +122,17 @@ class SharedItems:
 
     @classmethod
     def of(cls, found: Coverage) -> SharedItems:
-        """Return the coverage of an evaluation in the words of a diff."""
+        """Return the coverage of an evaluation under the names of a diff."""
         return cls(*(getattr(found, each.name) for each in fields(found)))
 
     @property
     def baseline_coverage(self) -> float:
-        """Share of the weight of the baseline whose items the experiment has."""
+        """Share of the baseline's weight that is in items of the experiment."""
         return _share(self.weight_common, self.weight_gone)
 
     @property
     def experiment_coverage(self) -> float:
-        """Share of the weight of the experiment whose items the baseline has; NaN if it is not known."""
+        """Share of the experiment's weight that is in items of the baseline; NaN if unknown."""
         return _share(self.weight_common, self.weight_new)
 
 
@@ -141,7 +141,7 @@ def _share(common: float, alone: float) -> float:
 
 
 def verdict_scores(diff: Diff, *names: str) -> list[float]:
-    """Return scores that judge the change; NaN for one that is not known."""
+    """Return these scores that judge the change; NaN if unknown."""
     known = {} if diff.verdict is None else dict(diff.verdict.scores)
     missing = [METRICS[name] for name in names if name not in known]
     if missing and diff._judgement is not None:
@@ -153,7 +153,7 @@ def verdict_scores(diff: Diff, *names: str) -> list[float]:
 
 
 def known_errors(diff: Diff) -> dict[str, float]:
-    """Return standard errors of the scores that judge the change, if they are known or quickly computed."""
+    """Return standard errors of the scores that judge the change, by name, if known or quickly computed."""
     if not diff.evaluation.standard_errors.shown:
         return {}
     if "_judging_errors" in diff.__dict__ or "errors" in diff._saved:
@@ -163,7 +163,7 @@ def known_errors(diff: Diff) -> dict[str, float]:
 
 
 def known_intervals(diff: Diff) -> dict[str, Interval]:
-    """Return the intervals of overall scores that are known, or computed without being asked for."""
+    """Return the intervals of overall scores, by name, if known or quickly computed."""
     found, judged = diff.evaluation.standard_errors.intervals_at_hand(), known_errors(diff)
     if diff._judgement is not None and judged:
         errors, metrics = diff._judgement.errors(diff._judging), diff._judging
@@ -171,12 +171,12 @@ def known_intervals(diff: Diff) -> dict[str, Interval]:
     return (diff._saved.get("intervals", {}) if judged else {}) | found
 
 
-#: Where the manifest of a saved result has what belongs to a diff; without it, it is that of an evaluation.
+#: The key of a diff's entry in the manifest of a saved result; without this entry, the result is an evaluation.
 MARK = "diff"
 
 
 def state_of(diff: Diff) -> dict[str, Any]:
-    """Return the entry of a diff in the manifest, as JSON."""
+    """Return the entry of a diff in the manifest, as plain values for JSON."""
     found = diff.to_dict()
     state: dict[str, Any] = {
         name: found.get(name)
@@ -190,7 +190,7 @@ def state_of(diff: Diff) -> dict[str, Any]:
 
 
 def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts of a diff from its evaluation and its entry in the manifest."""
+    """Return the arguments that restore a diff from its evaluation and its entry in the manifest."""
     figures = state["verdict"]
     verdict = figures and Verdict(**{each.name: _with_nan(figures[each.name]) for each in fields(Verdict)})
     saved = {"changes": state["changes"], "warnings": from_saved(state["warnings"]), "verdict": verdict}
@@ -217,7 +217,7 @@ def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_nan(value: Any) -> Any:
-    """Return figures with NaN where JSON has null."""
+    """Return figures from JSON, with NaN instead of null."""
     if isinstance(value, Mapping):
         return {name: _with_nan(each) for name, each in value.items()}
     return math.nan if value is None else value

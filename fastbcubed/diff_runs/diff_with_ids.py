@@ -1,4 +1,4 @@
-"""The ids of a diff: which cluster of the experiment carries which id of the baseline, and the registry of all ids."""
+"""The ids of a diff: which cluster of the experiment keeps which id of the baseline, and the registry of all ids."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fastbcubed.runtime.object_attributes import cached_property
 class DiffWithIds(ScoredResult):
     """A diff whose baseline labels are ids, which are carried over to the clusters of the experiment."""
 
-    #: the evaluation of the experiment with the baseline as truth; what a saved diff knows; names and warnings
+    #: the evaluation of the experiment with the baseline as truth, saved figures, names and warnings
     evaluation: Evaluation
     _saved: Mapping[str, Any]
     names: Any
@@ -88,7 +88,7 @@ class DiffWithIds(ScoredResult):
         3 rows
         """
         if not is_one_of(by, ("cluster", "item")):
-            raise OptionError(f'{arg("by")} is "cluster" or "item", not {quoted(by)}')
+            raise OptionError(f'{arg("by")} must be "cluster" or "item", not {quoted(by)}')
         return Table(ids_of(self, known_ids, mint, revive=revive, by_item=by == "item"))
 
     def retired(self) -> Table:

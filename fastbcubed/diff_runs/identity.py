@@ -1,4 +1,4 @@
-"""Identity over time: which clusters of an experiment carry the ids of a baseline's, new ids, and their registry."""
+"""Identity over time: which clusters of an experiment keep the ids of a baseline, new ids, and the registry of ids."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fastbcubed.diff_runs.diff_listings import OF_ONE_SIDE, labels_of_one_side, 
 from fastbcubed.errors import (
     ColumnError,
     DuplicateItemError,
+    Either,
     EmptyInputError,
     FastBCubedError,
     IdTypeError,
@@ -51,36 +52,42 @@ from fastbcubed.types import RowNumbers
 if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_with_ids import DiffWithIds
 
-#: What became of a cluster's id, in the order of display.
+#: The events of a cluster's id, in the order of display.
 EVENTS = ("kept", "merged", "split", "new")
-#: Looks at a cell after which a component is matched greedily: about ten seconds; and where nobody asked for ids.
+#: Steps after which a component is matched greedily: about ten seconds, and fewer if no ids were requested.
 LIMIT, QUICK = 2_000_000_000, 5_000_000
-#: Bits of the weight of all items: whole numbers of so many are added exactly, and rounding cannot break ties.
+#: Bits of the total weight as a whole number, with which sums are exact, so that rounding cannot break ties.
 BITS = 46
-#: Digits of numbers in ids from which new ones are counted on.
+#: The most digits of a number in an id after which new ids are numbered.
 LONGEST = 18
-#: Columns of a registry.
+#: The columns of a registry.
 REGISTRY = ("id", "first_seen", "last_seen", "replaced_by")
 TOO_TANGLED = "ids-partly-greedy"
+
+#: The name of the rule by smallest items, and the advice against it, in Python and on the command line.
+MINT_ITEM = Either("mint=min", "--mint-item")
+NOT_BY_ITEM = Either(
+    "pass another mint=, such as a prefix", "omit --mint-item, or pass --mint with a prefix instead"
+)
 
 IdRule = str | Callable[[Any], Any] | None
 
 
 class IdStability(NamedTuple):
-    """Shares of the weight that baseline and experiment have in common, of clusters that have an id."""
+    """Shares of the common weight of baseline and experiment that keep their id; both clusters must have labels."""
 
-    as_named: float  #: whose cluster has the same id in both
-    best: float  #: whose cluster can have, if ids are carried by the heaviest matching
+    as_named: float  #: share whose clusters have the same label on both sides
+    best: float  #: share that keeps its id if ids are carried over by the heaviest matching
 
 
 class Carried(NamedTuple):
-    """Labels of clusters by side and code, and where ids go."""
+    """The labels of clusters by side and code, and the clusters that keep ids."""
 
     labels: dict[str, pa.Array]  #: null for a cluster that a policy made
-    there: dict[str, NDArray[np.bool_]]  #: clusters with a label that have a cell
-    keeps: RowNumbers  #: of a new cluster: the old one whose id it carries, or -1
-    heir: RowNumbers  #: of an old cluster: the new one that has most of it, if its id is carried by none; else -1
-    shared: NDArray[np.bool_]  #: new clusters with an item of an old one
+    there: dict[str, NDArray[np.bool_]]  #: whether a cluster has a label and a cell
+    keeps: RowNumbers  #: by new cluster: the old cluster whose id it keeps, or -1
+    heir: RowNumbers  #: by old cluster whose id no cluster keeps: the new cluster with most of its weight; else -1
+    shared: NDArray[np.bool_]  #: by new cluster: whether it has items of old clusters
     stability: IdStability
     n_greedy: int
     cells_of_greedy: int
@@ -100,7 +107,10 @@ class Carried(NamedTuple):
 
 
 def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
-    """Match the clusters of both sides by the weight of their cells; ties by share, then old id, then new label."""
+    """Match the clusters of both sides so that their cells have the greatest weight.
+
+    Ties are broken by the share of the cell in both clusters, then by old id, then by new label.
+    """
     table = ev.contingency
     if not table.has_cells:
         raise NotKeptError(
@@ -126,7 +136,7 @@ def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
         raise EmptyInputError("no item has a cluster id on both sides, so no id can be carried over")
     whole = (table.fp[cells] == 0) & (table.fn[cells] == 0)
     sure, rest = cells[whole], cells[~whole]
-    # Whole numbers make sums exact, so that the order of the items cannot break a tie; the unit is a power of two.
+    # Whole numbers make sums exact, so the order of the items cannot break a tie; the unit is a power of two.
     unit = math.ldexp(1.0, math.frexp(float(weight.sum()) * (1 + 2**-20))[1] - BITS)
     gains = np.maximum(np.rint(weight[~whole] / unit), 1.0)
     true, pred = (codes[side][rest] for side in ("true", "pred"))
@@ -160,7 +170,7 @@ def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
 
 
 def known_stability(diff: DiffWithIds) -> IdStability | None:
-    """Return the stability of ids where it is known, or found quickly."""
+    """Return the stability of ids if it is known or quickly computed; otherwise None."""
     if diff._saved.get("id_stability") is not None or "_carried" in diff.__dict__:
         return diff.id_stability
     cells = diff.evaluation.contingency
@@ -189,7 +199,7 @@ def _stability(
 
 
 def _as_texts(labels: pa.Array) -> pa.Array:
-    """Return labels as texts, so that 1 and "1" are the same id."""
+    """Return labels as strings, so that 1 and "1" are the same id."""
     if (
         pa.types.is_integer(labels.type)
         or pa.types.is_string(labels.type)
@@ -202,7 +212,7 @@ def _as_texts(labels: pa.Array) -> pa.Array:
 
 
 def _labels(ev: Evaluation, side: str) -> pa.Array:
-    """Return the labels of the clusters of a side by code; null for a code that no cluster has."""
+    """Return the labels of a side's clusters by code; null for codes that no cluster has."""
     table, alone = ev.contingency, ev.contingency.alone(side)
     used = np.zeros(table.n_codes[side], np.bool_)
     for codes in (table.true if side == "true" else table.pred, *(() if alone is None else (alone.codes,))):
@@ -212,7 +222,7 @@ def _labels(ev: Evaluation, side: str) -> pa.Array:
 
 
 def _of_one_side(ev: Evaluation, carried: Carried, side: str) -> pa.Array:
-    """Return the labels of the clusters of a side of which the other side has no item."""
+    """Return the labels of a side's clusters without items of the other side."""
     own, alone = carried.labels[side], ev.contingency.alone(side)
     if alone is None:
         return own.slice(0, 0)
@@ -273,7 +283,7 @@ def ids_of(diff: DiffWithIds, known: Any, mint: IdRule, *, revive: bool, by_item
 
 
 def _or_null(values: pa.Array, at: NDArray[np.int64]) -> pa.Array:
-    """Return the values at some places, null at -1."""
+    """Return the values at these positions, null for position -1."""
     return values.take(from_numpy(at, at < 0))
 
 
@@ -284,14 +294,14 @@ def _kind(labels: pa.Array, where: str) -> str:
 
 
 def _wide(kind: pa.DataType) -> pa.DataType:
-    """Return a type that holds new ids, too."""
+    """Return a type that can also hold new ids: 64-bit integers, or large strings."""
     if pa.types.is_integer(kind):
         return pa.uint64() if kind == pa.uint64() else pa.int64()
     return pa.large_string() if pa.types.is_string(kind) or pa.types.is_large_string(kind) else kind
 
 
 def _known(known: Any, kind: str) -> pa.Array | None:
-    """Return known ids of one column, of the kind of those of the baseline."""
+    """Return the known ids, which must be one column of the same kind (numbers, strings, bytes) as the baseline's."""
     if known is None:
         return None
     if isinstance(known, Collection) and not hasattr(known, "__getitem__"):
@@ -308,28 +318,28 @@ def _known(known: Any, kind: str) -> pa.Array | None:
 
 def _of_kind(values: pa.Array, kind: str, where: str) -> pa.Array:
     if (own := id_kind(values.type, where)) != kind:
-        words = {"integer": "numbers", "string": "texts", "binary": "bytes"}
+        words = {"integer": "numbers", "string": "strings", "binary": "bytes"}
         raise IdTypeError(
             f"{where} {'has' if 'registry' in where else 'gives'} {words[own]} (first: "
-            f"{first_few(values.slice(0, 3).to_pylist())}), and the ids of the baseline are {words[kind]}; "
+            f"{first_few(values.slice(0, 3).to_pylist())}), but the ids of the baseline are {words[kind]}; "
             "cast one of them"
         )
     return values.cast(_wide(values.type))
 
 
 def _as(values: pa.Array, kind: pa.DataType, where: str) -> pa.Array:
-    """Return ids in the type of those of the baseline."""
+    """Return ids cast to the type of the baseline's ids; raise IdTypeError if it does not fit."""
     try:
         return values.cast(kind)
     except pa.ArrowInvalid:
         raise IdTypeError(
-            f"{where} has numbers that the type of the ids of the baseline, {kind}, does not hold (from "
-            f"{pc.min(values).as_py()} to {pc.max(values).as_py()}); cast the baseline's to another"
+            f"{where} has numbers from {pc.min(values).as_py()} to {pc.max(values).as_py()}, which do not fit in "
+            f"{kind}, the type of the baseline's ids; cast these to another type"
         ) from None
 
 
 def _require_rule(mint: IdRule, kind: str) -> None:
-    """Raise if this makes no new ids, or none of this kind."""
+    """Raise if a rule cannot make new ids, or none of this kind."""
     if isinstance(mint, str):
         if kind != "string":
             raise IdTypeError(
@@ -345,10 +355,10 @@ def _require_rule(mint: IdRule, kind: str) -> None:
 def _minted(
     labels: pa.Array, taken: pa.Array, kind: str, mint: IdRule, smallest: Callable[[], pa.Array]
 ) -> pa.Array:
-    """Return new ids of the clusters with these labels, none of which is taken; raise where two would be the same."""
-    n, where, is_free = len(labels), f"{arg('mint')}", False  # whether ids count on from the largest one
+    """Return new ids for the clusters with these labels; raise if an id is taken, or if two are the same."""
+    n, where, is_free = len(labels), f"{arg('mint')}", False  # whether the ids cannot be taken
     if mint is min:
-        found = _of_kind(smallest(), kind, where)
+        found = _of_kind(smallest(), kind, f"{MINT_ITEM}")
     elif isinstance(mint, str):
         first = _last_number(taken, mint) + 1
         is_free = first + n < 10**LONGEST
@@ -376,10 +386,10 @@ def _minted(
 
 
 def _require_free(ids: pa.Array, labels: pa.Array, taken: pa.Array) -> pa.Array:
-    """Return new ids, or raise OptionError if another cluster has one of them."""
+    """Return new ids; raise OptionError if one is taken, or if two are the same."""
     hint = f"Pass another rule, such as a prefix for new ids: {arg('mint', 'new-')}"
     taken, used = taken.cast(ids.type), np.empty(0, np.int64)
-    few, many = sorted((ids, taken), key=len)  # a table of the fewer ones is quicker
+    few, many = sorted((ids, taken), key=len)  # hashing the shorter list is quicker
     if pc.any(pc.is_in(many, value_set=few)).as_py():
         used = np.flatnonzero(np.asarray(to_numpy(pc.is_in(ids, value_set=taken)), np.bool_))
     if used.size:
@@ -400,20 +410,22 @@ def _require_free(ids: pa.Array, labels: pa.Array, taken: pa.Array) -> pa.Array:
 
 
 def _last_number(taken: pa.Array, prefix: str) -> int:
-    """Return the largest number that follows a prefix in an id; 0 if none does."""
+    """Return the largest number after a prefix in the taken ids; 0 if there is none."""
     rest = pc.utf8_slice_codeunits(taken.filter(pc.starts_with(taken, pattern=prefix)), len(prefix))
     rest = rest.filter(pc.match_substring_regex(rest, f"^[0-9]{{1,{LONGEST}}}$"))
     return int(pc.max(rest.cast(pa.int64())).as_py()) if len(rest) else 0
 
 
 def _smallest(ev: Evaluation, labels: pa.Array, taken: pa.Array) -> pa.Array:
-    """Return of each of these clusters the smallest item that is no id of another."""
+    """Return the smallest item of each of these clusters that is not an id of another cluster."""
     own, cluster = _rows(ev)
     at = pc.index_in(cluster, value_set=labels)
     wanted = at.is_valid()
     own, at = own.filter(wanted), at.filter(wanted)
     if pa.types.is_struct(own.type):
-        raise OptionError(f"item ids have several columns; pass a {arg('mint', ...)} other than min")
+        raise OptionError(
+            f"item ids have several columns, so no item can be the id of a cluster; {NOT_BY_ITEM}"
+        )
     free = (
         pc.invert(pc.is_in(own, value_set=taken.cast(own.type)))
         if _comparable(own, taken)
@@ -427,8 +439,7 @@ def _smallest(ev: Evaluation, labels: pa.Array, taken: pa.Array) -> pa.Array:
         none = np.setdiff1d(np.arange(len(labels)), groups)
         raise OptionError(
             f"all items of {counted(none.size, 'new cluster')} are already ids of other clusters (first: "
-            f"{first_few(labels.take(from_numpy(none[:3])).to_pylist())}); pass a {arg('mint', ...)} other "
-            "than min"
+            f"{first_few(labels.take(from_numpy(none[:3])).to_pylist())}); {NOT_BY_ITEM}"
         )
     return own.take(from_numpy(order[first]))
 
@@ -438,7 +449,7 @@ def _comparable(one: pa.Array, other: pa.Array) -> bool:
 
 
 def _rows(ev: Evaluation) -> tuple[pa.Array, pa.Array]:
-    """Return the items of the experiment, and their labels."""
+    """Return the items of the experiment that have a label, and their labels."""
     items = ev.kept_items()
     labels = plain_labels(without_noise(items.labels("pred"), ev.policies.noise_of("pred")))
     if pa.types.is_struct(labels.type):
@@ -462,14 +473,14 @@ def ids_by_item(ev: Evaluation, ids: pa.Table) -> pa.Table:
 
 
 def retired_of(diff: DiffWithIds) -> pa.Table:
-    """Return the ids of the baseline that no cluster carries; see `Diff.retired`."""
+    """Return the ids of the baseline that no cluster keeps; see `Diff.retired`."""
     carried, ev = diff._carried, diff.evaluation
     old = carried.labels["true"]
     kept = np.zeros(len(old), np.bool_)
     kept[carried.keeps[carried.keeps >= 0]] = True
     codes = np.flatnonzero(carried.there["true"] & ~kept)
     heirs = carried.heir[codes]
-    # An heir keeps the id of another old cluster, or the matching could be heavier.
+    # Each heir keeps the id of another old cluster; otherwise, the matching could be heavier.
     by = _or_null(old, np.where(heirs < 0, -1, carried.keeps[heirs]))
     gone = _of_one_side(ev, carried, "true")
     own = combined(pa.chunked_array([old.take(from_numpy(codes)), gone.cast(old.type)]))
@@ -484,9 +495,9 @@ def retired_of(diff: DiffWithIds) -> pa.Table:
 def registry_of(
     ids: pa.Table, retired: pa.Table, known: pa.Table | None, releases: tuple[str, str]
 ) -> pa.Table:
-    """Return the registry after a release: that of yesterday, brought up to date, and ids that it lacked.
+    """Return the registry after a release: the updated rows of the previous registry, then those of new ids.
 
-    `releases` are the names of the baseline and of the experiment.
+    `releases` has the names of the baseline and of the experiment.
     """
     living = combined(ids["id"])
     wide = _wide(living.type)
@@ -495,14 +506,14 @@ def registry_of(
         to_numpy(pc.is_in(ids["event"].cast(pa.string()), value_set=from_texts(["split", "new"])))
     )
     kept, fresh = (_sorted(living.filter(from_numpy(which)).cast(wide)) for which in (~minted, minted))
-    parts = [gone, kept, fresh]  # no id is in two of these
+    parts = [gone, kept, fresh]  # these are disjoint
     own = combined(pa.chunked_array(parts, wide))
     old = pa.nulls(0, wide) if known is None else _as(combined(known["id"]), wide, "the registry")
     at = np.full(len(own), -1)
     if len(old):
         at = to_numpy(pc.fill_null(pc.index_in(own, value_set=old), -1)).astype(np.int64)
     seen, added = np.flatnonzero(at >= 0), np.flatnonzero(at < 0)
-    rows = np.append(np.arange(len(old)), len(old) + added)  # of known ids, then of all others
+    rows = np.append(np.arange(len(old)), len(old) + added)  # rows of known ids, then of new ones
     of_part = np.repeat(np.arange(3), [len(part) for part in parts])
     found = {"id": combined(pa.chunked_array([old, own], wide))}
     names = [pa.array(releases, pa.string())]
@@ -528,7 +539,7 @@ def _sorted(ids: pa.Array) -> pa.Array:
 def registry_and_ids(
     diff: DiffWithIds, previous: Any, release: str | None, mint: IdRule, *, revive: bool
 ) -> tuple[pa.Table, pa.Table]:
-    """Return the registry after a release, and the ids that it has."""
+    """Return the registry after a release, and the table of its ids by cluster."""
     before, now = (stem(diff.names[side] or f"the {side}") for side in ("baseline", "experiment"))
     now = now if release is None else a_text(release, "release")
     known = None
@@ -539,7 +550,7 @@ def registry_and_ids(
 
 
 def checked_registry(given: Any, kind: str, release: str) -> pa.Table:
-    """Return yesterday's registry, or raise for what is wrong with it."""
+    """Return the previous registry with typed columns, or raise an error if it is invalid."""
     table = read_table(given)
     if lacking := [name for name in REGISTRY if name not in table.column_names]:
         raise ColumnError(

@@ -44,22 +44,22 @@ from fastbcubed.types import Codes, Floats, RowNumbers
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """The rows of a diff whose items the truth has, and the keys of their true clusters."""
+    """The rows of a diff whose items the truth labels, and the keys of their true clusters."""
 
-    rows: RowNumbers  #: those that are scored; then new ones, which the policy "outside" merges to these
-    keys: NDArray[np.int64]  #: equal keys, equal cluster; shape as of `rows`
-    #: the experiment cluster of each new row by code, which is of none of the cells where no item of it is scored
+    rows: RowNumbers  #: scored rows, then new rows, which the policy "outside" counts as merged with scored ones
+    keys: NDArray[np.int64]  #: key of each row's true cluster
+    #: code of the experiment cluster of each new row; not a code of the cells if the cluster has no scored item
     new: NDArray[np.int64]
 
     @property
     def judged(self) -> RowNumbers:
-        """The rows that are scored."""
+        """The scored rows."""
         return self.rows[: self.rows.size - self.new.size]
 
 
 @contextmanager
 def weighed_by(truth: Clustering | None) -> Iterator[None]:
-    """Let errors of the weights that a truth has, which are joined like those of a table, name the truth."""
+    """Make errors about the truth's weights name the truth, although these are joined like a table of weights."""
     try:
         yield
     except FastBCubedError as error:
@@ -72,11 +72,11 @@ def weighed_by(truth: Clustering | None) -> Iterator[None]:
 def label(
     ev: Evaluation, truth: Clustering, policies: Policies, pool: Pool
 ) -> tuple[Labelled, TruthAttributes]:
-    """Find the items of a diff in the truth; return those with a true cluster, and the truth's attributes of all."""
+    """Return the rows of a diff that the truth labels, and the truth's attributes of all rows."""
     items, cell = ev.kept_items(), ev.kept.rows.cell
     ids = as_column(items.ids(), "item", "the items of baseline and experiment") if items.item_names else None
     if ids is not None and truth.items is not None:
-        ids.order = truth.items.order  # their values do not tell
+        ids.order = truth.items.order  # values do not show the order
     both = Clustering.from_labels(cell, items=ids, name="baseline and experiment")
     policies = replace(policies, truth="drop", prediction="drop", noise=_noise_of_truth(policies))
     found = align(truth, both, policies, pool)
@@ -105,7 +105,7 @@ def _labelled(
     keys: NDArray[np.int64],
     in_experiment: Callable[[], tuple[NDArray[np.bool_], NDArray[Any]]],
 ) -> Labelled:
-    """Return the rows that the truth has; `in_experiment` holds the experiment's rows and cluster keys."""
+    """Return the rows that the truth labels; `in_experiment` returns the experiment's rows and cluster keys."""
     scored = ev.kept.rows.cell[rows] >= 0
     new = codes = np.empty(0, np.int64)
     if ev.policies.prediction == "outside" and not scored.all():
@@ -120,7 +120,7 @@ def _labelled(
 
 
 def labelled_again(ev: Evaluation) -> Labelled:
-    """Return the result of `label`, from the attribute that was saved with the items."""
+    """Return the labelled rows of a loaded diff, from the true clusters that were saved with the items."""
     if ev.policies.nulls == "singleton":
         raise NotKeptError(
             f"with {arg('nulls', 'singleton')} a saved diff cannot distinguish items whose true cluster is "
@@ -135,17 +135,17 @@ def labelled_again(ev: Evaluation) -> Labelled:
 
 
 def _noise_of_truth(policies: Policies) -> Any:
-    """Return the noise label of the truth of a diff, which has none where it is given by side."""
+    """Return the noise label of the truth; None if noise labels were given by side."""
     return None if isinstance(policies.noise, Mapping) else policies.noise
 
 
 def _keys(values: Any, noise: Any) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return which rows have a label, and keys by which those with the noise label and with none are alone."""
+    """Return which rows have a label, and keys of clusters; rows with the noise label or none are singletons."""
     labels = as_column(values, "cluster")
     alone = np.zeros(len(labels), np.bool_) if labels.null_rows is None else labels.null_rows.copy()
     known = ~alone
     if noise is not None:
-        with suppress(IdTypeError):  # then it is a label of another side
+        with suppress(IdTypeError):  # the noise label may have the type of another side's labels
             alone[labels.find(noise)] = True
     keys: NDArray[np.int64] = labels.keys().astype(np.int64, copy=False)
     if alone.any():
@@ -155,7 +155,7 @@ def _keys(values: Any, noise: Any) -> tuple[NDArray[np.bool_], NDArray[np.int64]
 
 
 class TruthAttributes(AttributeTable):
-    """The true cluster of an item and the attributes that the truth has, besides those of a table of their own."""
+    """The attributes from the truth, including the true cluster, and those from a separate table."""
 
     def __init__(
         self, truth: Clustering, rows: RowNumbers, others: AttributeTable | None, policies: Policies
@@ -172,7 +172,7 @@ class TruthAttributes(AttributeTable):
         self.names = (*dict.fromkeys(known), *own)
 
     def attribute(self, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
-        """Return an attribute of some rows, or of all, null where the truth lacks the item."""
+        """Return an attribute of these rows, or of all; null if the truth does not have the item."""
         if self._others is not None and name in self._others.names:
             return self._others.attribute(name, rows)
         at = self._row_of if rows is None else np.where(rows < 0, -1, self._row_of[rows])
@@ -182,7 +182,7 @@ class TruthAttributes(AttributeTable):
         return arrays.take_or_null(attribute(self._truth.attributes, name), at)
 
     def left_out(self) -> dict[str, str]:
-        """Return the attributes that cannot be kept, and why."""
+        """Return the attributes that cannot be kept, with the reasons."""
         found = {} if self._others is None else self._others.left_out()
         table = self._truth.attributes
         if table is None:
@@ -191,7 +191,7 @@ class TruthAttributes(AttributeTable):
         return found | {f"attributes.{name}": reason for name, reason in refused(table, own).items()}
 
 
-#: The scores of baseline and experiment beside the truth.
+#: The scores of the baseline, and of the experiment, against the truth.
 LEVELS: Mapping[str, Callable[..., Floats]] = {
     "precision": bcubed.precision,
     "recall": bcubed.recall,
@@ -206,11 +206,11 @@ class Verdict:
     Attributes
     ----------
     n_items, weight
-        The items that truth, baseline and experiment have, which the truth is asked about.
+        The number and the weight of the items in truth, baseline and experiment, on which the change is judged.
     n_unlabelled, weight_unlabelled
-        Those that baseline and experiment have and the truth lacks.
+        The same for items in baseline and experiment that the truth does not label.
     unlabelled : {"drop", "outside"}
-        What was done with these.
+        The policy for the latter.
     scores : dict of str to float
         The scores that judge the change, by name.
     levels : dict of str to dict
@@ -230,15 +230,15 @@ NONE_LACKS: Mapping[str, OfRun] = {}
 
 
 class Judgement:
-    """The items that truth, baseline and experiment have, and the joint cells that they are in.
+    """The items in truth, baseline and experiment, and their joint cells.
 
-    Items that the baseline lacks are mates of these where the policy "outside" merges them.
+    With the policy "outside", items that the baseline lacks count as mates.
     """
 
     def __init__(
         self, ev: Evaluation, labelled: Labelled, unlabelled: str, alone: Mapping[str, OfRun] = NONE_LACKS
     ) -> None:
-        """Set the judgement; `alone` is the truth's judgement of each side alone, where one lacks items of it."""
+        """Prepare the judgement; `alone` has the scores of each side alone if one lacks items of the truth."""
         self._ev, self._labelled, self.unlabelled, self._alone = ev, labelled, unlabelled, alone
 
     def __getstate__(self) -> dict[str, Any]:
@@ -246,7 +246,7 @@ class Judgement:
 
     @cached_property
     def joint(self) -> Joint:
-        """The joint cells."""
+        """The joint cells of truth, baseline and experiment."""
         table, cell, new = self._ev.contingency, self._cell, self._labelled.new
         known = None
         if self.unlabelled == "outside" or (cell.size == table.n_items and not table.outside):
@@ -258,7 +258,7 @@ class Judgement:
 
     @property
     def _cell(self) -> NDArray[np.int64]:
-        """The cell of each judged row among those of baseline and experiment."""
+        """The cell of baseline and experiment that each judged row is in."""
         return self._ev.kept.rows.cell[self._labelled.judged]
 
     @property
@@ -267,7 +267,7 @@ class Judgement:
         return rows.weight[self._labelled.rows] if self._ev.contingency.weighted else None
 
     def lacking(self, verdict: Verdict) -> list[dict[str, Any]]:
-        """Return a warning, or a note, if a side lacks items of the truth, which are judged on neither."""
+        """Return a warning, or a note, if a side lacks items of the truth, which are then judged on neither side."""
         shown = {}
         for side, run in self._alone.items():
             level = verdict.levels[side]
@@ -277,7 +277,7 @@ class Judgement:
     # Scores
 
     def verdict(self, metrics: Sequence[Metric]) -> Verdict:
-        """Return scores over all labelled items, and those of baseline and experiment alone."""
+        """Return the scores over all labelled items, and the levels of baseline and experiment."""
         joint, table = self.joint, self._ev.contingency
         scores, ones = self.overall(metrics), np.zeros(joint.cells.n_cells, np.int64)
 
@@ -300,7 +300,7 @@ class Judgement:
     def of_slices(
         self, codes: NDArray[np.integer], n: int, metrics: Sequence[Metric], *, errors: bool
     ) -> dict[str, Any]:
-        """Return n_labelled and scores of slices of all rows, by their codes; with errors if asked."""
+        """Return n_labelled and scores by slice, given the slice of each row; with `errors`, also standard errors."""
         own, joint = codes[self._labelled.judged], self.joint
         lifted = judged(joint, metrics)
         found = _means(joint, own, n, lifted, by_row=True)
@@ -316,13 +316,13 @@ class Judgement:
         }
 
     def of_clusters(self, side: str, metrics: Sequence[Metric]) -> dict[str, Any]:
-        """Return n_labelled and scores of the clusters of a side of the evaluation, by their codes."""
+        """Return n_labelled and scores of the clusters of a side of the evaluation, by code."""
         table, joint = self._ev.contingency, self.joint
         codes = (table.true if side == "true" else table.pred)[self._cell[joint.row]]
         return _means(joint, np.ascontiguousarray(codes), table.n_codes[side], judged(joint, metrics))
 
     def of_items(self, metrics: Sequence[Metric]) -> dict[str, NDArray[np.float64]]:
-        """Return scores of each row of the evaluation; NaN where it is not labelled."""
+        """Return the scores of each row of the evaluation, by name; NaN for unlabelled rows."""
         found = {}
         assert self.joint.cells.rows is not None
         for metric in metrics:
@@ -336,7 +336,7 @@ class Judgement:
 
     @cached_property
     def _units_of_cells(self) -> Codes:
-        """The connected component of truth, baseline and experiment that each joint cell is in."""
+        """The connected component of truth, baseline and experiment of each joint cell."""
         table, cell = self._ev.contingency, self._cell
         linked, new = self._ev.standard_errors.components.by_cell(), self._labelled.new
         by_cluster = table.n_cells + np.arange(table.n_codes["pred"] + new.size)
@@ -353,7 +353,7 @@ class Judgement:
 
     @cached_property
     def units(self) -> Units:
-        """How many components the labelled items come in."""
+        """The number and the weights of the components of labelled items."""
         return self.errors(()).units
 
     @cached_property
@@ -361,7 +361,7 @@ class Judgement:
         return {}
 
     def errors(self, metrics: Iterable[Metric]) -> Errors:
-        """Return the standard errors of scores over all labelled items, by component; of the same scores once."""
+        """Return the standard errors, by component, of scores over all labelled items; results are cached."""
         metrics = list(metrics)
         names = tuple(metric.name for metric in metrics)
         if names not in self._known:

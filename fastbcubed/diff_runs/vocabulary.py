@@ -1,4 +1,4 @@
-"""The vocabulary of a diff: its names for the sides, columns, slices and messages of an evaluation."""
+"""The vocabulary of a diff: its names for sides, columns, slices and words of an evaluation."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from fastbcubed.results.slices import OURS, Element, Renamed, SliceKey, check_ke
 from fastbcubed.results.table import LOSS, Table
 from fastbcubed.runtime.arguments import is_one_of
 
-#: The sides of a diff, and what an evaluation calls them: in tables, and in policies and attributes.
+#: The sides of a diff, and their names in an evaluation: in tables, and in policies and attributes.
 SIDES = {"baseline": "true", "experiment": "pred"}
 PLACES = {"baseline": "truth", "experiment": "prediction"}
 OF_PLACES = {place: side for side, place in PLACES.items()}
-#: The names of sides that are no files.
+#: The names of sides that were not read from files.
 NAMES = ("the baseline", "the experiment")
-#: What clusters of a side come to, by what an evaluation says of them.
+#: The outcomes of clusters in a diff, by side and by outcome in an evaluation.
 OUTCOMES: dict[str, dict[str, str]] = {
     "true": {
         "exact": "unchanged",
@@ -42,10 +42,10 @@ OUTCOMES: dict[str, dict[str, str]] = {
     },
     "pred": {"exact": "unchanged", "fragment": "fragment", "union": "union", "mixed": "mixed"},
 }
-#: What became of clusters that only one side has.
+#: The outcomes of clusters that only one side has.
 GONE: str = "gone"
 APPEARED: str = "appeared"
-#: Columns of listings, by what an evaluation calls them. Those without a name are left out.
+#: Columns of listings by their names in an evaluation; columns with None are left out.
 COLUMNS: dict[str, str | None] = {
     "true_cluster": "baseline_cluster",
     "pred_cluster": "experiment_cluster",
@@ -58,16 +58,16 @@ COLUMNS: dict[str, str | None] = {
     "fp": "merged",
     "tn": None,
 }
-#: The attribute that is the true cluster of an item, where a truth judges the diff.
+#: The attribute that has an item's true cluster if a truth judges the diff.
 TRUE_CLUSTER = "true_cluster"
-#: What an evaluation calls these columns.
+#: The names of columns in an evaluation, by those in a diff.
 BACK = {new: old for old, new in COLUMNS.items() if new is not None}
-#: Slices that are always there.
+#: Slices by size, which every diff has.
 SIZES = {"true_size": "baseline_size", "pred_size": "experiment_size"}
 OF_SIZES = (*SIZES, *SIZES.values())
-#: What a listing is ordered by to have first what changed most: both changes together.
+#: The order by the sum of split and merge change.
 CHANGE = "change"
-#: Scores that ABCDE and this library call by one name; within a diff it is that of ABCDE.
+#: Names that mean different scores in ABCDE and in this library; within a diff, they mean those of ABCDE.
 MEANT = {"merge_distance": "merge_jaccard_distance", "split_distance": "split_jaccard_distance"}
 
 
@@ -79,12 +79,12 @@ def side_of(side: Any) -> str:
 
 
 def meant(name: Any) -> Any:
-    """Return the registry's name for a score that a diff calls otherwise; other names unchanged."""
+    """Return the registry's name for a score that has another name in a diff; other names are unchanged."""
     return MEANT.get(name, name) if isinstance(name, str) else name
 
 
 def as_policies(unmatched: Any, baseline: Any, experiment: Any) -> Any:
-    """Return policies for items of one side by the names of an evaluation; those that no link has are alone."""
+    """Return policies for missing items by an evaluation's sides; by default, items without links are singletons."""
     if unmatched is None:
         return {"truth": default_for_truth_only(experiment), "prediction": default_for_truth_only(baseline)}
     if not isinstance(unmatched, Mapping):
@@ -98,7 +98,7 @@ def as_policies(unmatched: Any, baseline: Any, experiment: Any) -> Any:
 
 
 def as_noise(noise: Any) -> Any:
-    """Return noise labels by the names of an evaluation."""
+    """Return noise labels by an evaluation's names of the sides."""
     if not isinstance(noise, Mapping):
         return noise
     if strange := [side for side in noise if side not in PLACES]:
@@ -113,9 +113,9 @@ def as_noise(noise: Any) -> Any:
 
 
 def renamed(table: pa.Table | Table, known: Iterable[str] = ()) -> Table:
-    """Return a listing of an evaluation in the names of a diff, splits before merges.
+    """Return a listing of an evaluation with a diff's names of columns, splits before merges.
 
-    Columns of attributes, which are `known`, keep their names, behind ``attribute.`` where a figure has it.
+    Attributes, whose columns are `known`, keep their names, with the prefix ``attribute.`` if a figure has that name.
     """
     arrow = table.to_arrow() if isinstance(table, Table) else table
     own, known = list(COLUMNS.values()), set(known)
@@ -136,7 +136,7 @@ def renamed(table: pa.Table | Table, known: Iterable[str] = ()) -> Table:
 
 
 def renamed_slices(table: pa.Table | Table) -> Table:
-    """Return slices of an evaluation in the names of a diff."""
+    """Return slices of an evaluation with a diff's names of columns."""
     names = list(map(called_as_slices, name_columns(table.column_names)))
 
     def change(arrow: pa.Table) -> pa.Table:
@@ -146,7 +146,7 @@ def renamed_slices(table: pa.Table | Table) -> Table:
 
 
 def asked_order(order_by: str | None) -> str:
-    """Return the evaluation's sort column for this order of a diff; the largest change for None."""
+    """Return the evaluation's sort column for an order of a diff; None means the largest change first."""
     if is_one_of(order_by, (None, CHANGE)):
         return LOSS
     if not isinstance(order_by, str):
@@ -165,7 +165,7 @@ def asked_order(order_by: str | None) -> str:
 
 
 def asked_slices(key: SliceKey, *, judged: bool) -> SliceKey:
-    """Return a slicing in the names of an evaluation, in which attributes of the truth, if any, are plain ones."""
+    """Return a slicing with an evaluation's names; `judged` means that the diff has a truth, with attributes."""
 
     def asked(element: Element) -> Element:
         if isinstance(element, Bins):
@@ -207,13 +207,13 @@ def called_as_slices(name: str) -> str:
 
 
 def in_a_diff(table: pa.Table, attributes: Iterable[str]) -> pa.Table:
-    """Return a table whose columns of attributes go by the names of a diff."""
+    """Return a table whose columns of attributes have a diff's names."""
     return table.rename_columns({name: called(name) for name in attributes if name in table.column_names})
 
 
 # -- Messages --------------------------------------------------------------------------------------
 
-#: Words of an evaluation, and those of a diff.
+#: Words of messages in an evaluation, and the corresponding words in a diff.
 WORDS = {
     "truth": "baseline",
     "prediction": "experiment",
@@ -252,5 +252,5 @@ def _in_diff(part: Any) -> Any:
 
 
 def in_words_of_a_diff() -> AbstractContextManager[None]:
-    """Let errors of an evaluation speak of baseline and experiment."""
+    """Make errors of an evaluation speak of baseline and experiment."""
     return rewording(_in_diff)

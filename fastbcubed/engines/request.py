@@ -55,7 +55,7 @@ class Request:
 
     def __post_init__(self) -> None:
         if not is_one_of(self.keep, ("scores", "cells", "items")):
-            raise OptionError(f'{arg("keep")} is "scores", "cells" or "items", not {quoted(self.keep)}')
+            raise OptionError(f'{arg("keep")} must be "scores", "cells" or "items", not {quoted(self.keep)}')
         if not is_one_of(self.weighting, ("pointwise", "outer")):
             raise OptionError(
                 f'{arg("weighting")} must be "pointwise" or "outer", not {quoted(self.weighting)}'
@@ -202,7 +202,7 @@ def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
         )
     chosen = [lifted(m, outside=outside) if callable(m) else m for m in ([metrics] if one else metrics)]
     if not chosen:
-        raise MetricError(f"{arg('metrics')} is empty; leave it out for the usual scores")
+        raise MetricError(f"{arg('metrics')} is empty; omit it for the default scores")
     given = [m for m in chosen if isinstance(m, Metric)]
     own = [m for m in given if METRICS.get(m.name) is not m and not m.options]  # not in one of its readings
     names = [m.name for m in own]

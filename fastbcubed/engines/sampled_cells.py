@@ -73,7 +73,7 @@ def touch(
     has the prediction and how to read it. `alike` asks for what tells equal predictions.
     """
     if not is_one_of(engine, (None, "memory", "disk")):
-        raise OptionError(f'{arg("engine")} is "memory" or "disk", not {quoted(engine)}')
+        raise OptionError(f'{arg("engine")} must be "memory" or "disk", not {quoted(engine)}')
     if engine is None:
         engine = "disk" if _is_large_file(request.given.prediction) else "memory"
     found, first = (_in_blocks if engine == "disk" else _as_a_whole)(sample, request, pool)

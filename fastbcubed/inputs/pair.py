@@ -258,7 +258,7 @@ def per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
         return names, names
     if len(names) != 2:
         raise OptionError(
-            f"{argument} is a name, a list of names (a composite id), or a tuple of the truth's "
+            f"{argument} must be a name, a list of names (a composite id), or a tuple of the truth's "
             f"and the prediction's, not a tuple of {len(names)}."
         )
     truth, prediction = (DEFAULTS[argument] if own is None else own for own in names)

@@ -162,7 +162,7 @@ class Report:
         OptionError, FileFormatError
             If this is not a path, or cannot be written.
         """
-        place = Path(path_of(file, "file is the path of the page, such as 'report.html'"))
+        place = Path(path_of(file, "file must be the path of the page, such as 'report.html'"))
         with written_aside(place) as aside:
             Path(aside).write_text(self.html, encoding="utf-8", newline="\n")
         self._file = place

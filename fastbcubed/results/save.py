@@ -237,7 +237,7 @@ def _staging(stored: StoredTable | None, directory: Path) -> Staging:
 
 def as_path(directory: Any) -> Path:
     """Return a path, or raise OptionError if this is not one."""
-    return Path(at_home(local_path(directory, "a directory is named by a path")))
+    return Path(at_home(local_path(directory, "the directory must be a path")))
 
 
 def _write_all(tasks: Mapping[str, Callable[[], Iterable[pa.Table]]], staging: Staging) -> dict[str, Stamp]:

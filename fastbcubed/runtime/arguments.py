@@ -52,10 +52,10 @@ def true_or_false(value: Any, name: str) -> bool:
     >>> true_or_false("no", "errors")
     Traceback (most recent call last):
     ...
-    fastbcubed.errors.OptionError: errors is True or False, not 'no'
+    fastbcubed.errors.OptionError: errors must be True or False, not 'no'
     """
     if not isinstance(value, bool | np.bool_):
-        raise OptionError(f"{arg(name)} is True or False, not {first_few([value])}")
+        raise OptionError(f"{arg(name)} must be True or False, not {first_few([value])}")
     return bool(value)
 
 
@@ -66,7 +66,7 @@ def a_text(value: Any, name: str) -> str:
     'Run 7'
     """
     if not isinstance(value, str):
-        raise OptionError(f"{arg(name)} is a text, not {quoted(value)}")
+        raise OptionError(f"{arg(name)} must be a string, not {quoted(value)}")
     return value
 
 
@@ -136,12 +136,12 @@ def whole_number(value: Any, name: str, of: str = "", *, least: int = 0, most: i
     >>> whole_number(2.5, "limit", "rows")
     Traceback (most recent call last):
     ...
-    fastbcubed.errors.OptionError: limit is a number of rows, 0 or more, not 2.5
+    fastbcubed.errors.OptionError: limit must be a number of rows, 0 or more, not 2.5
     """
     if not is_whole(value) or not least <= value <= most:
         kind = f"a number of {of}" if of else "a whole number"
         bounds = f"from {least:,} to {most:,}" if most < sys.maxsize else f"{least:,} or more"
-        raise OptionError(f"{arg(name)} is {kind}, {bounds}, not {quoted(value)}")
+        raise OptionError(f"{arg(name)} must be {kind}, {bounds}, not {quoted(value)}")
     return int(value)
 
 
@@ -195,11 +195,11 @@ def number(
     >>> number(10**5000, "tolerance", "a finite number")
     Traceback (most recent call last):
     ...
-    fastbcubed.errors.OptionError: tolerance is a finite number, not an integer of about 5,000 digits
+    fastbcubed.errors.OptionError: tolerance must be a finite number, not an integer of about 5,000 digits
     """
     found = as_float(value)
     if math.isnan(found) or not fits(found):
-        raise error(f"{arg(name) if name.isidentifier() else name} is {what}, not {quoted(value)}")
+        raise error(f"{arg(name) if name.isidentifier() else name} must be {what}, not {quoted(value)}")
     return found
 
 
@@ -213,7 +213,7 @@ def number_of(value: Any, name: str, of: str = "") -> float:
     >>> number_of("1e10", "max_pairs", "pairs")
     Traceback (most recent call last):
     ...
-    fastbcubed.errors.OptionError: max_pairs is a number of pairs, 0 or more, not '1e10'
+    fastbcubed.errors.OptionError: max_pairs must be a number of pairs, 0 or more, not '1e10'
     """
     return number(value, name, f"a number{of and f' of {of}'}, 0 or more", lambda found: found >= 0)
 
@@ -223,7 +223,7 @@ def is_path(value: object) -> bool:
     return isinstance(value, str) or hasattr(value, "__fspath__")
 
 
-def path_of(value: Any, what: str = "a path names a file or a directory") -> str:
+def path_of(value: Any, what: str = "a path must name a file or a directory") -> str:
     """Return a path as a string, or raise an error if it is invalid.
 
     Raises
@@ -238,10 +238,10 @@ def path_of(value: Any, what: str = "a path names a file or a directory") -> str
     >>> from pathlib import PurePosixPath
     >>> path_of(PurePosixPath("runs/7.parquet"))
     'runs/7.parquet'
-    >>> path_of(7, "out is a directory")
+    >>> path_of(7, "out must be a directory")
     Traceback (most recent call last):
     ...
-    fastbcubed.errors.OptionError: out is a directory, not 7
+    fastbcubed.errors.OptionError: out must be a directory, not 7
     """
     try:
         text = os.fspath(value) if is_path(value) else None

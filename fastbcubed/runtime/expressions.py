@@ -62,7 +62,7 @@ def parse_expression(text: str, called: Any) -> Expression:
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
         short = text if len(text) <= 80 else f"{text[:80]}…"
         raise OptionError(
-            f"{called} is a name, or numbers and names with + - * / and parentheses, such as "
+            f"{called} must be a name, or numbers and names with + - * / and parentheses, such as "
             f"'5*pair_fp + pair_fn', not {quoted(short)}"
         ) from None
 

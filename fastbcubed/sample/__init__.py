@@ -1,1 +1,1 @@
-"""Scores from samples: of complete true clusters, and of pairs of items that people judge."""
+"""Scores estimated from samples of complete true clusters, and from samples of pairs of items that people judge."""

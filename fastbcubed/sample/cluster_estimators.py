@@ -1,7 +1,7 @@
 """Samples of clusters, and estimators of scores from them.
 
-A sampled cluster c that was drawn k times counts k times; m is the number of draws, and a bar is the mean over these.
-With N_c and D_c of each cluster, the plain estimate is mean(N) / mean(D).
+Each score is a ratio of two means over the m draws. With the numerator N_c and the denominator D_c of a cluster c, the
+plain estimate is mean(N) / mean(D); a cluster that was drawn k times counts k times in the means.
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ from fastbcubed.types import Counts, Floats
 __all__ = ["DESCRIPTIVE", "Estimable", "choose"]
 
 B = TypeVar("B", Floats, float)
-#: Makes the ratio that a score is, or that of two that it is an F of.
+#: Returns the ratio behind a score, or behind the precision or the recall of an F, for a sample.
 MakeRatio = Callable[["Drawn"], "Ratio"]
 
 
 def _blend(of_precision: B, of_recall: B, alpha: float) -> B:
-    """Return a mean of two denominators, of which equal ones have themselves, whatever alpha is."""
+    """Return the mean of two denominators, weighted by alpha; equal ones are returned unchanged, without rounding."""
     return of_recall + alpha * (of_precision - of_recall)
 
 
 class Ratio(NamedTuple):
-    """Numerators and denominators of a score by cluster, and the largest possible numerators, if different."""
+    """Numerator and denominator of a score by cluster, and the largest possible numerator if not the denominator."""
 
     numerator: Floats
     denominator: Floats
     most: Floats | None = None
-    #: what a denominator of an F is blended from, and alpha: blended sums are exact where both have the same sum
+    #: of an F: the denominators of precision and recall, and alpha; their sums are blended, so equal sums stay exact
     blended: tuple[Floats, Floats, float] | None = None
 
     def means(self, draws: Counts) -> tuple[float, float]:
-        """Return the means of numerator and denominator over draws."""
+        """Return the means of the numerator and the denominator over all draws."""
         m = int(draws.sum())
 
         def mean(values: Floats) -> float:
@@ -77,19 +77,19 @@ class Ratio(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A score of the population: the estimate, its standard error, and the plain ratio."""
+    """The estimate of a score of the population, its standard error, and the plain ratio in the sample."""
 
     value: float
     error: float
     unadjusted: float
-    n_clusters: int  #: draws that say something of it
+    n_clusters: int  #: draws with a positive denominator
     df: float  #: degrees of freedom of the error
     effective: float  #: the effective number of draws
-    ceiling: float  #: the plain ratio if all numerators were as large as can be
+    ceiling: float  #: the plain ratio if all numerators had their largest possible value
 
 
-#: Numerator, denominator and, if it is another, the largest numerator of each score by cluster; `ratio_of` weighs them.
-#: Numerators of precision and recall of one kind are the same where their F is a ratio, too.
+#: For each score, its numerator, its denominator and, if not the denominator, the largest possible numerator, each by
+#: cluster and before weighting. If an F is itself a ratio, its precision and recall have the same numerator.
 RATIOS: dict[str, Callable[[Drawn], tuple[Any, ...]]] = {
     "bcubed_precision_by_true_cluster": lambda c: (c.sums(bcubed.precision) / c.size, c.one),
     "bcubed_recall_by_true_cluster": lambda c: (c.sums(bcubed.recall) / c.size, c.one),
@@ -110,7 +110,7 @@ RATIOS: dict[str, Callable[[Drawn], tuple[Any, ...]]] = {
 
 
 class _Linear(NamedTuple):
-    """A plain estimate, by how much each cluster moves it relative to itself, and its relative adjustment."""
+    """The plain estimate, the influence of each cluster on it, and its bias correction, both relative to it."""
 
     plain: float
     moves: Floats
@@ -118,28 +118,28 @@ class _Linear(NamedTuple):
 
 
 def estimate_ratio(ratio: Ratio, drawn: Drawn) -> Estimate:
-    """Estimate a ratio of means.
+    """Estimate a ratio of means, corrected for its bias, with its standard error.
 
         estimate = R [1 + 1 / (m - 1) mean(D_c / D (N_c / N - D_c / D))]        with R = N / D, N = mean(N_c) and so on
         error    = R sqrt(sum (N_c / N - D_c / D)^2 / (m (m - 1)))
 
-    NaN where the mean of D is 0, as nothing was observed; the error is NaN of a single draw, and where R is 0.
+    The estimate is NaN if the mean of D is 0, and the error is NaN for a single draw and if R is 0.
     """
     found = _linear(ratio, drawn)
     return _estimate(found.plain, found.moves, found.adjustment, ratio, drawn)
 
 
 def estimate_f(precision: Ratio, recall: Ratio, alpha: float, drawn: Drawn) -> Estimate:
-    """Estimate F of two ratios that have the same denominators, as `_linear_f` does."""
+    """Estimate the F of two ratios with the same denominators by the delta method, with its standard error."""
     found = _linear_f(precision, recall, alpha, drawn)
     return _estimate(found.plain, found.moves, found.adjustment, precision, drawn)
 
 
 def _linear_f(precision: Ratio, recall: Ratio, alpha: float, drawn: Drawn) -> _Linear:
-    """Return F of two ratios by the delta method to the second order.
+    """Return the F of two ratios by the delta method to the second order.
 
-    With u = alpha F / P and v = (1 - alpha) F / R, of which u + v = 1, and x and y by how much a cluster moves P and R
-    relative to themselves:
+    Let u = alpha F / P and v = (1 - alpha) F / R, so that u + v = 1, and let x and y be the relative influences of a
+    cluster on P and R:
 
         estimate = F [1 + u adjustment(P) + v adjustment(R) + u v sum (x - y)^2 / (m (m - 1))]
         error    = F sqrt(sum (u x + v y)^2 / (m (m - 1)))
@@ -173,13 +173,13 @@ def _linear(ratio: Ratio, drawn: Drawn) -> _Linear:
 def _squares(moves: Floats, drawn: Drawn) -> tuple[float, float]:
     """Return the standard error of the mean of influences over draws, NaN for a single draw, and degrees of freedom.
 
-    These are m - 1 at most; those of a score that few draws decide are few.
+    There are at most m - 1 degrees of freedom, and far fewer if a few draws have most of the influence.
     """
     return squares_of_draws(moves / int(drawn.draws.sum()), drawn.draws, drawn.left_to_draw)
 
 
 def squares_of_draws(moved: Floats, draws: Counts, left_to_draw: float) -> tuple[float, float]:
-    """Return the same from what a draw of each cluster moves."""
+    """Return the standard error and its degrees of freedom, given how far one draw of each cluster moves the score."""
     m = int(draws.sum())
     powers = powers_of(moved, lambda each: math.fsum((draws * each).tolist()))
     error, df = map(float, error_and_freedom(powers, m))
@@ -201,14 +201,14 @@ def _estimate(plain: float, moves: Floats, adjustment: float, ratio: Ratio, draw
 
 
 class Estimable(NamedTuple):
-    """A score that can be estimated: its range, and the ratio that it is, or the two that it is an F of."""
+    """A score that can be estimated: its range, and its ratio or, for some F, those of precision and recall."""
 
     name: str
     low: float
     high: float
     ratios: tuple[MakeRatio, ...]
     alpha: float
-    of_items: bool = False  #: whether it is a mean over items, or an F of two, so that slices have it
+    of_items: bool = False  #: whether it is a mean over items, or an F of two such means, which slices have
 
     def estimate(self, drawn: Drawn) -> Estimate:
         """Estimate the score from a sample."""
@@ -218,7 +218,7 @@ class Estimable(NamedTuple):
         return estimate_f(precision, recall, self.alpha, drawn)
 
     def moved(self, drawn: Drawn, n_clusters: int) -> Moved:
-        """Return what each cluster of the sample moves the score by."""
+        """Return the influence on the score of one draw of each cluster of the sample."""
         ratios = [make(drawn) for make in self.ratios]
         is_ratio = len(ratios) == 1
         found = _linear(ratios[0], drawn) if is_ratio else _linear_f(ratios[0], ratios[1], self.alpha, drawn)
@@ -229,14 +229,16 @@ class Estimable(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What a draw of each cluster of a sample moves a score by, and how uneven these are in it."""
+    """The influence on a score of one draw of each sampled cluster, and how unevenly clusters contribute to it."""
 
     by_cluster: Floats
     uneven: float
 
 
 def _unevenness(values: Floats, draws: Counts) -> float:
-    """Return one over the effective number of draws with a value, less one over their number: 0 where they are equal.
+    """Return the inverse of the effective number of draws with a positive value, minus the inverse of their number.
+
+    It is 0 if all positive values are equal.
 
     >>> _unevenness(np.array([3.0, 1.0, 0.0]), np.array([1, 1, 1]))  # (9 + 1) / 16 - 1 / 2
     0.125
@@ -246,14 +248,14 @@ def _unevenness(values: Floats, draws: Counts) -> float:
 
 
 class MovedBy(NamedTuple):
-    """What clusters of a sample move the scores of a run by, and those of slices, by slicing and slice."""
+    """The influences of sampled clusters on the scores of a run, and on those of its slices, by slicing and slice."""
 
     scores: Mapping[str, Moved]
     slicings: Mapping[str, Sequence[Mapping[str, Moved]]]
 
 
 class Paired(NamedTuple):
-    """A sample that several runs share, and what its clusters move the scores of each by."""
+    """A sample that several runs share, and the influences of its clusters on the scores of each run."""
 
     draws: Counts
     left_to_draw: float
@@ -261,22 +263,21 @@ class Paired(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """The standard error of a difference of two estimates from one sample, and its degrees of freedom."""
+    """The standard error of the difference between two estimates from one sample, and its degrees of freedom."""
 
     error: float
     df: float
 
 
 def difference(before: Moved, after: Moved, draws: Counts, left_to_draw: float) -> Difference:
-    """Return the error of a difference: that of the mean of what draws move, in which clusters are paired.
+    """Return the error of the difference between two runs, whose influences are subtracted cluster by cluster.
 
-    A sample may lack the clusters that decide a score, and its variance does not say so: the more so, the fewer carry
-    the error, and the more uneven they are in the score. With f one over the degrees of freedom by Satterthwaite, and u
-    the unevenness, one over those of the difference is f (1 + 4 f) + u (1 + 10 f). The multipliers were chosen by
-    1,000 samples each of 50, 300 and 1,000 clusters of three data sets, where differences of precision, recall and F1
-    then held in 93 % or more, and those of pairs and whole clusters, with 50 clusters, in 73 to 95 %. Where one cluster
-    in thousands has most of the difference, they hold in no more samples than have it (see
-    `benchmarks/sampled_runs.py`).
+    A sample may lack the few clusters that decide a score, which its variance does not show. The degrees of freedom
+    allow for that: with f the inverse of Satterthwaite's, and u the unevenness, their inverse is
+    f (1 + 4 f) + u (1 + 10 f). The multipliers were chosen with 1,000 samples each of 50, 300 and 1,000 clusters from
+    three data sets: 95 % intervals then covered differences of precision, recall and F1 in at least 93 % of samples,
+    and those of pair and whole-cluster scores, with 50 clusters, in 73 to 95 %. If one cluster in thousands makes most
+    of the difference, only samples that contain it cover the difference (see `benchmarks/sampled_runs.py`).
     """
     moved = without_rounding(
         after.by_cluster - before.by_cluster, np.max(np.abs(after.by_cluster), initial=0.0)
@@ -288,7 +289,7 @@ def difference(before: Moved, after: Moved, draws: Counts, left_to_draw: float) 
     return Difference(error, max(1.0, 1 / (few * (1 + 4 * few) + uneven * (1 + 10 * few))))
 
 
-#: What says how large true clusters are, rather than how good the prediction is.
+#: Scores that describe the sizes of true clusters rather than the quality of the prediction.
 DESCRIPTIVE = ("matching_rate", "mean_cluster_size")
 RANGES = {"matching_rate": (0.0, 1.0), "mean_cluster_size": (1.0, inf)}
 #: Scores that are estimated unless others are named.
@@ -299,7 +300,7 @@ DEFAULT = (
     "cluster_precision", "cluster_recall", "cluster_f1",
     *DESCRIPTIVE,
 )  # fmt: skip
-#: F1 and the F of another beta, which comes with it where there is one.
+#: Each F1, and the corresponding F that is added to it if beta is not 1.
 F_OF_BETA = {
     "f1": "fbeta",
     "mean_f1": "mean_fbeta",
@@ -307,13 +308,13 @@ F_OF_BETA = {
     "pair_f1": "pair_fbeta",
     "cluster_f1": "cluster_fbeta",
 }
-#: Scores whose numerator may be larger than the denominator for a sampled cluster, so that estimates may pass 1: their
-#: errors are as large on both sides, however near to 1 they are.
+#: Scores whose numerator may exceed the denominator for a sampled cluster, so estimates may exceed 1; their intervals
+#: are therefore symmetric, even close to 1.
 MAY_EXCEED = frozenset(
     f"{stem}_{kind}" for stem in ("cluster", "muc") for kind in ("precision", "f1", "fbeta")
 )
 BY_CLASS = "bcubed_precision_by_true_cluster", "bcubed_recall_by_true_cluster"
-#: What an F is of, and whether it is one ratio, as the two have the same numerators.
+#: The precision and recall behind each F, and whether the F is itself a ratio because their numerators are the same.
 F_OF: dict[str, tuple[tuple[str, str], bool]] = {
     **{
         f"{stem}_{kind}": ((f"{stem}_precision", f"{stem}_recall"), True)
@@ -323,17 +324,17 @@ F_OF: dict[str, tuple[tuple[str, str], bool]] = {
     **{f"bcubed_{kind}_by_true_cluster": (BY_CLASS, False) for kind in ("f1", "fbeta")},
     "lea_f1": (("lea_precision", "lea_recall"), False),
 }
-#: The family of what describes the true clusters.
+#: The family of the descriptive scores.
 SIZES = "sizes"
 
 
 def choose(names: Any, beta: float) -> tuple[list[Estimable], dict[str, str]]:
-    """Return the scores to estimate, in the order given, and those of a family that cannot be, with the reason.
+    """Return the scores to estimate, in the order given, and for other members of named families, why they are omitted.
 
     >>> [each.name for each in choose(["pairs", "f1"], 2.0)[0]]
     ['pair_precision', 'pair_recall', 'pair_f1', 'pair_fbeta', 'f1', 'fbeta']
     """
-    weight_of_precision(beta)  # raises for a beta that is none
+    weight_of_precision(beta)  # raises for an invalid beta
     if names is None:
         names = DEFAULT
     elif isinstance(names, str) or not isinstance(names, Iterable):
@@ -358,7 +359,7 @@ def choose(names: Any, beta: float) -> tuple[list[Estimable], dict[str, str]]:
 
 
 def _members(name: Any) -> list[str]:
-    """Return a score, or the members of a family, by the names that they have here."""
+    """Return the names of the scores that a name stands for: itself, or the members of a family."""
     if not isinstance(name, str):
         raise MetricError(
             f"scores must be named by strings, not {quoted(name)}; custom formulas are not supported"
@@ -383,7 +384,7 @@ def _why_not(name: str) -> str:
     )
 
 
-#: Sums over predicted clusters, each with all of its items.
+#: Sums that need all items of each predicted cluster.
 OF_PREDICTED = {
     "counterparts", "means of pred clusters", "majorities", "pairing by weight", "pairing of mentions",
     "pairing of entities",
@@ -408,7 +409,7 @@ def _reason(metric: Metric) -> str:
 
 
 def _estimable(name: str, beta: float) -> Estimable | None:
-    """Return a score that can be estimated; None for any other."""
+    """Return how to estimate a score; None if it cannot be estimated."""
     alpha = weight_of_precision(beta if "fbeta" in name else 1.0)
     if name in F_OF or name in RATIOS:
         parts, is_ratio = F_OF.get(name, ((name,), False))
@@ -426,25 +427,25 @@ def _estimable(name: str, beta: float) -> Estimable | None:
 
 
 def _is_of_items(metric: Metric) -> bool:
-    """Return whether a score is a mean over items of a function of tp, fp and fn of each."""
+    """Return whether a score is a mean over items of a function of their tp, fp and fn."""
     return metric.formula is not None and not (metric.uses_tn or metric.labelled_only or metric.covers_only)
 
 
 def ratio_of(name: str, drawn: Drawn) -> Ratio:
-    """Return the ratio that a score is."""
+    """Return the weighted numerators and denominators of a score by cluster."""
     numerator, denominator, *most = (drawn.weight * each for each in RATIOS[name](drawn))
     return Ratio(numerator, denominator, *most[:1])
 
 
 def _ratio_of_f(of_precision: MakeRatio, of_recall: MakeRatio, drawn: Drawn, *, alpha: float) -> Ratio:
-    """Return the ratio of an F, whose denominator is a mean of those of precision and recall."""
+    """Return the ratio of an F, whose denominator is the weighted mean of those of precision and recall."""
     p, r = of_precision(drawn), of_recall(drawn)
     blended = p.denominator, r.denominator, alpha
     return Ratio(p.numerator, _blend(*blended), blended=blended)
 
 
 def _over_items(metric: Metric, beta: float) -> MakeRatio:
-    """Return the ratio behind a mean over items: p |c| times the mean over the items of c, and p |c|."""
+    """Return a function that makes the ratio of a mean over items: p |c| times the mean within c, to p |c|."""
     formula = metric.at(beta).formula
     assert formula is not None
 
@@ -459,19 +460,19 @@ UNIFORM, CLUSTER_SIZE = "uniform", "cluster_size"
 
 
 class ClusterSample(NamedTuple):
-    """True clusters that were drawn, each complete. All arrays are by cluster."""
+    """The complete true clusters that were drawn. All arrays but `rows` are by cluster."""
 
-    clustering: Clustering  #: whose labels are the numbers of the clusters
-    size: Counts  #: items
-    weight: Floats  #: one over the chance to be drawn, or in proportion to that
-    draws: Counts  #: how often it was drawn
+    clustering: Clustering  #: its labels are the numbers of the clusters
+    size: Counts  #: number of items
+    weight: Floats  #: inverse of the sampling probability, or proportional to it
+    draws: Counts  #: how often the cluster was drawn
     n_null: int  #: rows whose cluster is null
-    n_duplicates: int  #: rows left out since they repeat an earlier one
-    rows: Counts  #: the rows of the sample that count
+    n_duplicates: int  #: rows dropped because they repeat an earlier one
+    rows: Counts  #: numbers of the rows that remain
 
 
 def read_sample(side: Clustering, policies: Policies, sampling: Any, draws: Any, pool: Pool) -> ClusterSample:
-    """Return the clusters of a sample by number, with their draws; raise for an impossible sample."""
+    """Return the sampled clusters with their sizes, weights and draws; raise if the sample is invalid."""
     if side.items is None:
         raise AlignmentError(
             "the sample has labels without item ids, so it cannot be matched to the prediction. Pass a "
@@ -507,7 +508,7 @@ def read_sample(side: Clustering, policies: Policies, sampling: Any, draws: Any,
 
 
 def _keys_of(rows: Side, kept: Counts) -> Counts:
-    """Return keys of the clusters of some rows, in which those that are alone have keys of their own."""
+    """Return the cluster keys of the kept rows; each row that is a singleton by policy gets a key of its own."""
     keys = rows.labels[kept]
     if rows.alone is None or not rows.alone[kept].any():
         return keys
@@ -517,7 +518,7 @@ def _keys_of(rows: Side, kept: Counts) -> Counts:
 
 
 def _numbered(side: Clustering, kept: Counts, codes: Counts) -> Clustering:
-    """Return the clustering of some rows by number of the cluster."""
+    """Return the clustering of the kept rows, labelled by cluster numbers."""
     assert side.items is not None
     items = side.items
     if kept.size < len(side):
@@ -529,7 +530,7 @@ def _numbered(side: Clustering, kept: Counts, codes: Counts) -> Clustering:
 
 
 def _weights(by_cluster: _ByCluster, sampling: str, size: Counts) -> Floats:
-    """Return the weight of each cluster: one over the chance to be drawn, or in proportion to that."""
+    """Return the weight of each cluster: the inverse of its sampling probability, or proportional to that."""
     if sampling == UNIFORM:
         return np.ones(size.size)
     if sampling == CLUSTER_SIZE:
@@ -549,15 +550,15 @@ def _weights(by_cluster: _ByCluster, sampling: str, size: Counts) -> Floats:
 
 
 class _ByCluster(NamedTuple):
-    """Reads columns of a sample that have one value for each cluster."""
+    """Reads those columns of a sample that must have one value per cluster."""
 
     side: Clustering
-    kept: Counts  #: the rows that count
-    codes: Counts  #: the cluster of each
-    firsts: Counts  #: which of these is the first of each cluster
+    kept: Counts  #: the rows that remain
+    codes: Counts  #: the cluster of each kept row
+    firsts: Counts  #: the position among the kept rows of the first row of each cluster
 
     def values(self, name: str, argument: str) -> Floats:
-        """Return the value of each cluster; raise where its items have different ones."""
+        """Return the value of each cluster; raise if the items of a cluster have different values."""
         table = self.side.attributes
         if table is None or name not in table.names:
             known = (UNIFORM, CLUSTER_SIZE) if argument == "sampling" else ()
@@ -582,7 +583,7 @@ class _ByCluster(NamedTuple):
         return by_cluster
 
     def counts(self, name: str) -> Counts:
-        """Return a number of draws of each cluster."""
+        """Return the number of draws of each cluster; raise if one is not a positive integer."""
         found = self.values(name, "draws")
         if (bad := np.flatnonzero(~((found >= 1) & (found == np.floor(found)) & (found < 2**31)))).size:
             raise WeightError(
@@ -596,7 +597,7 @@ class _ByCluster(NamedTuple):
         return self.side.labels.take(self.kept[self.firsts[clusters]]).to_pylist()
 
     def first(self, clusters: Counts, values: Floats) -> str:
-        """Return the first few of some clusters with their values, for a message."""
+        """Return the labels and values of the first three of these clusters, for a message."""
         few = clusters[:3]
         named = zip(self.labels(few), values[few].tolist(), strict=True)
         shown = ", ".join(f"{first_few([label])}: {value:g}" for label, value in named)
@@ -604,28 +605,28 @@ class _ByCluster(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Cells of sampled clusters: `times` times n items of a true cluster that share a predicted one."""
+    """Cells of sampled clusters, each with n items that share a true and a predicted cluster."""
 
-    cluster: Counts  #: the number of the true cluster
+    cluster: Counts  #: the position of the true cluster
     n: Floats
     true_n: Floats  #: items of the true cluster
     pred_n: Floats  #: items of the predicted cluster, sampled or not
-    times: Floats
-    here: Floats  #: those of the n items that count: all, but for a slice
+    times: Floats  #: how many equal cells this one stands for
+    here: Floats  #: scored items of the cell: those in the slice, or all n
 
 
 class Drawn(NamedTuple):
-    """Sampled clusters in a prediction. All arrays but those of `cells` are by cluster."""
+    """The sampled clusters and their cells in a prediction. All arrays but those of `cells` are by cluster."""
 
-    draws: Counts  #: how often each was drawn
-    weight: Floats  #: one over the chance to be drawn, or in proportion to that
-    size: Counts  #: items
-    missing: Counts  #: those of them that the prediction lacks, where these are alone; else 0
+    draws: Counts  #: how often each cluster was drawn
+    weight: Floats  #: inverse of the sampling probability, or proportional to it
+    size: Counts  #: number of items
+    missing: Counts  #: number of items that the prediction lacks and that count as predicted singletons
     cells: Cells
     n_items: int  #: items of the prediction
-    n_clusters: int  #: its clusters
-    kept: Counts  #: which of the clusters of the sample these are
-    left_to_draw: float = 1.0  #: the share of the population that is not in the sample, where that matters
+    n_clusters: int  #: clusters of the prediction
+    kept: Counts  #: the numbers of these clusters in the sample
+    left_to_draw: float = 1.0  #: share of the true clusters that were not drawn; 1 if their number is unknown
 
     @classmethod
     def of(
@@ -637,10 +638,11 @@ class Drawn(NamedTuple):
         missing: str,
         left_to_draw: float = 1.0,
     ) -> Drawn:
-        """Put together a sample and its cells in the prediction: cluster, items, items of the predicted cluster.
+        """Combine a sample with its cells in a prediction.
 
-        The prediction has so many items and clusters. Items that it lacks are alone there if `missing` is "singleton",
-        and no items if it is "drop".
+        `cells` has the true cluster, the number of items and the size of the predicted cluster of each cell, and
+        `prediction` the numbers of items and clusters. Items that the prediction lacks become singletons there if
+        `missing` is "singleton", and are dropped if it is "drop".
         """
         true, n, pred_n = cells
         there = np.bincount(true, n, sample.size.size).astype(np.int64)
@@ -653,7 +655,7 @@ class Drawn(NamedTuple):
         return found.of_items(true, n, pred_n, n, size - there)
 
     def of_items(self, true: Counts, n: Counts, pred_n: Counts, here: Counts, missing: Counts) -> Drawn:
-        """Return the same clusters with the cells of some of their items, and those that are alone."""
+        """Return the same clusters with other cells, and one cell more for the missing items of each cluster."""
         place = np.full(int(self.kept.max()) + 1, -1)
         place[self.kept] = np.arange(self.kept.size)
         alone = np.flatnonzero(missing)
@@ -670,76 +672,76 @@ class Drawn(NamedTuple):
         return self._replace(cells=cells)
 
     def add(self, by_cell: Floats) -> Floats:
-        """Add up values of the items of each cell by cluster."""
+        """Return the sum over the scored items of each cluster of a value by cell."""
         cells = self.cells
         return _add(cells, cells.here * by_cell, self.size.size)
 
     def scored(self, formula: Formula, itself: int = 1) -> Floats:
-        """Return a score of the items of each cell; without `itself`, an item is left out of its sets."""
+        """Return the score of an item of each cell; with `itself=0`, the item does not count in its own clusters."""
         c = self.cells
         tp = c.n - (1 - itself)
         return np.asarray(formula(tp, c.pred_n - c.n, c.true_n - c.n, None))  # type: ignore[arg-type]
 
     def sums(self, formula: Formula, itself: int = 1) -> Floats:
-        """Add up a score of items by cluster."""
+        """Return the sum of a score over the scored items of each cluster."""
         return self.add(self.scored(formula, itself))
 
     @property
     def counted(self) -> Floats:
-        """Items that count: all, but for a slice."""
+        """Number of scored items: those in the slice, or all."""
         return self.add(np.ones(self.cells.n.size))
 
     @property
     def one(self) -> Floats:
-        """Each cluster, counted once."""
+        """One for each cluster."""
         return np.ones(self.size.size)
 
     @property
     def found(self) -> Floats:
-        """Ordered pairs of its items that are together in the prediction: |c| (|c| - 1 - miss)."""
+        """Ordered pairs of items of the cluster that are together in the prediction: |c| (|c| - 1 - miss)."""
         return self.add(self.cells.n - 1)
 
     @property
     def linked(self) -> Floats:
-        """Ordered pairs of one of its items and another of the predicted cluster: |c| (|c| - 1 + extra - miss)."""
+        """Ordered pairs of an item and another one of its predicted cluster: |c| (|c| - 1 + extra - miss)."""
         return self.add(self.cells.pred_n - 1)
 
     @property
     def pairs(self) -> Floats:
-        """Ordered pairs of its items: |c| (|c| - 1)."""
+        """Ordered pairs of items of the cluster: |c| (|c| - 1)."""
         return self.size * (self.size - 1.0)
 
     @property
     def hit(self) -> Floats:
-        """Whether it is a predicted cluster: 1 or 0."""
+        """Whether the cluster is also a predicted one: 1 or 0."""
         c = self.cells
         whole = (c.n == c.true_n) & (c.n == c.pred_n)
         return _add(c, whole.astype(np.float64), self.size.size)
 
     def best(self, by_cell: Floats) -> Floats:
-        """Return the largest value of a cell of each cluster."""
+        """Return the largest value among the cells of each cluster."""
         found = np.zeros(self.size.size)
         np.maximum.at(found, self.cells.cluster, by_cell)
         return found
 
     @property
     def joined(self) -> Floats:
-        """Links that connect its items where they are together in the prediction: |c| less the number of its cells."""
+        """Spanning links of the cells of the cluster: |c| minus the number of cells."""
         parts = _add(self.cells, np.ones(self.cells.n.size), self.size.size)
         return self.size - parts
 
     @property
     def pred_joined(self) -> Floats:
-        """Links that connect the items of predicted clusters, |c| (n - M) / n, as many as its items have; times n.
+        """The cluster's share by items of the spanning links of predicted clusters, |c| (n - M) / n, times n.
 
-        Items that are missing there are alone, and have none.
+        Items that are missing from the prediction are singletons there, which have no links.
         """
         return np.asarray((self.size - self.missing) * float(self.n_items - self.n_clusters), np.float64)
 
     def links(self, sizes: Floats) -> Floats:
-        """Return the share of links of clusters of these sizes that cells have, added up over items.
+        """Return the sum over items of the share of an item's links, in a cluster of these sizes, that its cell has.
 
-        An item alone on both sides has all of none.
+        The share of an item that is a singleton on both sides is 1.
         """
         c = self.cells
         share = np.divide(c.n - 1, sizes - 1, out=np.zeros(c.n.size), where=sizes > 1)
@@ -747,9 +749,9 @@ class Drawn(NamedTuple):
 
     @property
     def pred_clusters(self) -> Floats:
-        """Predicted clusters that as many items have, |c| M / n, and one for each that is missing there; times n.
+        """The cluster's share by items of the predicted clusters, |c| M / n, plus one for each missing item, times n.
 
-        These are whole numbers, whose sum over all clusters is exact.
+        Multiplied by n, the values are whole numbers, whose sum is exact.
         """
         return (self.size - self.missing) * float(self.n_clusters) + self.missing * float(self.n_items)
 
@@ -761,7 +763,7 @@ def _add(cells: Cells, by_cell: Floats, n_clusters: int) -> Floats:
 def hill_numbers(drawn: Drawn) -> dict[str, float]:
     """Return the effective number of cluster sizes, by order 0, 1 and 2: (sum of p_s^q)^(1 / (1 - q)).
 
-    p_s is the estimated share of clusters that have size s; sizes that no sampled cluster has are not there.
+    p_s is the estimated share of clusters of size s; sizes that no sampled cluster has do not count.
 
     >>> one = np.ones(3)
     >>> drawn = Drawn(one.astype(int), one, np.array([1, 1, 2]), one, None, 4, 3, np.arange(3))

@@ -55,20 +55,20 @@ from fastbcubed.sample.sample_slices import Cut, cut, of_slices, scores_in_slice
 
 __all__ = ["estimate", "estimate_pairs"]
 
-#: With fewer degrees of freedom than this, intervals turned out too small in simulations.
+#: With fewer degrees of freedom than this, intervals were too narrow in simulations.
 FEW = 5
-#: Where the prediction lacks most of the sample, the two may not name items in the same way.
+#: If the prediction lacks a larger share of the sample than this, the two may write item ids differently.
 MOSTLY_MISSING = 0.5
 
 
-#: Fewer effective clusters than these are warned of: intervals of heavy-tailed samples were far too narrow.
+#: A smaller effective number of clusters is a warning: intervals of heavy-tailed samples were far too narrow.
 VERY_FEW = 10
-#: Sampled clusters, at least, that show whether a sample is of whole clusters, and drawn as stated.
+#: The least number of draws that shows whether sampled clusters are complete and were drawn as stated.
 ENOUGH = 10
-#: Where more predicted clusters than this share have items of others, sampled ones may be incomplete: it was 2 to 40 %
-#: of good predictions, and 84 to 98 % where half of the items of each sampled cluster were left out.
+#: If a larger share of predicted clusters than this has items of other true clusters, the sampled ones may be
+#: incomplete: it was 2 to 40 % for good predictions, and 84 to 98 % if half of each sampled cluster was left out.
 MOSTLY_PARTS = 2 / 3
-#: The confidence with which a sample is said to contradict what is known.
+#: The confidence at which a sample is said to contradict the known number of clusters or items.
 SURE = 0.999
 
 
@@ -80,7 +80,10 @@ def cautions(
     definition: Mapping[str, Any],
     alone: Mapping[str, float],
 ) -> list[dict[str, Any]]:
-    """Return warnings and notes: code, level, message, figures; `alone` is F1, and if dropped items were alone."""
+    """Return warnings and notes: code, level, message, figures.
+
+    If items are dropped, `alone` has F1, and F1 if these items were predicted singletons.
+    """
     found = {
         "sample-items-missing": _missing(sample, definition["missing"], alone),
         "partial-clusters": _partial(drawn),
@@ -122,7 +125,7 @@ def _missing(sample: Mapping[str, Any], missing: str, alone: Mapping[str, float]
 
 
 def _partial(drawn: Drawn) -> Iterator[Notice]:
-    """Warn that most predicted clusters of sampled items have others, as if sampled clusters were not complete."""
+    """Warn if most predicted clusters of sampled items have other items, because sampled clusters may be incomplete."""
     cells = drawn.cells
     times = drawn.draws[cells.cluster] * cells.times * (cells.pred_n > 1)
     n, mixed = int(times.sum()), int(times[cells.pred_n > cells.n].sum())
@@ -145,7 +148,7 @@ def _partial(drawn: Drawn) -> Iterator[Notice]:
 
 
 def _unlike(drawn: Drawn, sampling: str) -> Iterator[Notice]:
-    """Warn if the number of predicted clusters, as estimated from the sample, cannot be the one there is."""
+    """Warn if the number of predicted clusters, as estimated from the sample, differs from the actual number."""
     if int(drawn.draws.sum()) < ENOUGH:
         return
     found = _pred_clusters(drawn, drawn.weight)
@@ -170,9 +173,9 @@ def _unlike(drawn: Drawn, sampling: str) -> Iterator[Notice]:
 
 
 def _pred_clusters(drawn: Drawn, weight: np.ndarray) -> Interval | None:
-    """Return the interval of the number of predicted clusters if sampled ones have this weight; None if not known.
+    """Return an interval of the number of predicted clusters if sampled ones have these weights; None if unknown.
 
-    That is the items of the prediction times the mean over items of one over the size of the predicted cluster.
+    The estimate is the number of predicted items times the mean over items of the inverse of the cluster's size.
     """
     there = drawn.size - drawn.missing
     inverse = drawn.add(1.0 / drawn.cells.pred_n) - drawn.missing
@@ -180,7 +183,7 @@ def _pred_clusters(drawn: Drawn, weight: np.ndarray) -> Interval | None:
 
 
 def _population(drawn: Drawn, population_clusters: int | None) -> Iterator[Notice]:
-    """Warn if that number of true clusters cannot have the items of the prediction."""
+    """Warn if this number of true clusters contradicts the number of items in the prediction."""
     if population_clusters is None:
         return
     rest = drawn.n_items - int((drawn.size - drawn.missing).sum())
@@ -208,7 +211,7 @@ def _population(drawn: Drawn, population_clusters: int | None) -> Iterator[Notic
 
 
 def _sure(own: Estimate, times: float) -> Interval | None:
-    """Return an interval in which a positive multiple of an estimate surely is; None where no error is known."""
+    """Return a 99.9 % interval of a multiple of a positive estimate; None if its standard error is unknown."""
     if not (own.error > 0 and own.value > 0):
         return None
     reach = math.exp(t_quantile(SURE, max(1, int(own.df))) * own.error / own.value)
@@ -221,7 +224,7 @@ def _between(found: Interval) -> str:
 
 
 def _few(estimated: Mapping[str, Estimate], sample: Mapping[str, Any], sampling: str) -> Iterator[Notice]:
-    """Note that there are few draws, or scores that few of them decide, and for which scores there is no error."""
+    """Note that there are few draws, that few of them dominate a score, or that a score has no standard error."""
     n, unknown = sample["n_draws"], [name for name, each in estimated.items() if math.isnan(each.error)]
     without = f" No standard error is known for {', '.join(unknown)}." if unknown else ""
     if n == 1:
@@ -297,7 +300,7 @@ def _beyond(estimated: Mapping[str, Estimate], ranges: Mapping[str, tuple[float,
 
 
 def _is_surely_beyond(own: Estimate, low: float, high: float) -> bool:
-    """Return whether an estimate is out of its range by more than errors of 95 % allow; that of one draw never is."""
+    """Return whether the 95 % interval of an estimate is out of its range; False if its error is unknown."""
     if not own.error >= 0:
         return False
     reach = t_quantile(0.95, max(1, int(own.df))) * own.error
@@ -358,7 +361,7 @@ def estimate(
         rows are duplicates, not draws.
     population_clusters : int, optional
         The total number of true clusters. It reduces the standard errors of a uniform sample without repetition, to
-        zero for a sample of all clusters. A warning says if it contradicts the prediction.
+        zero for a sample of all clusters. If it contradicts the prediction, a warning says so.
     metrics : str or iterable of str, optional
         Scores and families; see the notes. By default, precision, recall and F1 by item, by true cluster, for pairs
         and for whole clusters, and matching_rate and mean_cluster_size.
@@ -390,9 +393,8 @@ def estimate(
 
     Notes
     -----
-    If sampled items are scored against each other alone, they look better than they are, because most of the items
-    that are wrongly clustered with them belong to true clusters that were not drawn. Here those count, because the
-    prediction contains all items.
+    Scores of the sampled items alone are too high, because most of the items that are wrongly clustered with them
+    belong to true clusters that were not drawn. Here those items count, because the prediction contains all items.
 
     Each score is a ratio of means over the true clusters, both of which are estimated from the sample. Let p be the
     weight of a true cluster c and k its number of items, and n and M the numbers of items and clusters of the
@@ -426,7 +428,7 @@ def estimate(
     others. f1, fbeta, elm_f1, lea_f1 and bcubed_f1_by_true_cluster are computed from two of these by the delta
     method. If items of the sample are missing from the prediction and become singletons, these are counted among its
     clusters: M k becomes M times the other items plus n times the missing ones. The estimate is corrected for the
-    bias of a ratio, to first order in one over the number of draws m. `unadjusted` is without this correction; it is
+    bias of a ratio, to first order in 1 / m with m draws. `unadjusted` is without this correction; it is
     the score itself if all true clusters are in the sample, and equals the result of `evaluate` for the sample with
     unmatched="outside" (precision, recall, F1 and other means over items of a uniform sample). Estimates may exceed 1
     and are not truncated. The intervals assume that clusters are drawn independently and that m is large; the more
@@ -454,8 +456,7 @@ def estimate(
 
     Examples
     --------
-    Of true clusters {1, 2, 3} and {4, 5}, each has two items together in a predicted cluster of two, and others
-    apart or with strangers.
+    Of the true clusters {1, 2, 3} and {4, 5}, the prediction keeps only 1 and 2 together, and it joins 3 with 5.
 
     >>> import fastbcubed as fb
     >>> prediction = dict(zip(range(1, 9), [1, 1, 2, 3, 2, 4, 4, 4]))
@@ -463,7 +464,7 @@ def estimate(
     >>> round(est.pair_f1, 6), round(est.errors.pair_f1, 6)  # 5/12, 1/6
     (0.416667, 0.166667)
 
-    Of two runs, the second has the items of the first cluster together.
+    The second of two runs has both true clusters right.
 
     >>> runs = {"old": prediction, "new": prediction | {3: 1, 5: 3}}
     >>> cmp = fb.estimate({1: "c1", 2: "c1", 3: "c1", 4: "c2", 5: "c2"}, runs, metrics="recall")
@@ -479,7 +480,7 @@ def estimate(
     if population_clusters is not None:
         population_clusters = whole_number(population_clusters, "population_clusters", "true clusters")
     if not is_one_of(missing, ("singleton", "drop")):
-        raise OptionError(f'{arg("missing")} is "singleton" or "drop", not {quoted(missing)}')
+        raise OptionError(f'{arg("missing")} must be "singleton" or "drop", not {quoted(missing)}')
     keys = as_slices(slices)
     in_slices = scores_in_slices(chosen[0]) if keys else []
     runs = runs_of(prediction)
@@ -528,7 +529,7 @@ def estimate(
 
 
 class _Work(NamedTuple):
-    """What the estimates of all runs share."""
+    """The sample and the options, which the estimates of all runs share."""
 
     side: Clustering
     sample: ClusterSample
@@ -541,7 +542,7 @@ class _Work(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """The estimates of a run, what each cluster of the sample moves them by, and what tells equal runs."""
+    """The estimates of a run, the influence of each sampled cluster on them, and a value that equal runs share."""
 
     estimates: Estimates
     moved: MovedBy
@@ -609,7 +610,7 @@ def _of_run(work: _Work, given: Given, touched: Touched, *, paired: bool) -> _Ru
 
 
 def _of_labels(side: str, sizes: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return warnings of labels that may stand for none, or differ by white space."""
+    """Return warnings of labels that may stand for null, or that differ only in white space."""
     found = {
         "labels-like-nulls": like_nulls(side, sizes, noise=False),
         "labels-with-spaces": with_spaces(side, sizes),
@@ -622,7 +623,7 @@ def _of_labels(side: str, sizes: Mapping[str, int]) -> list[dict[str, Any]]:
 
 
 def _left_to_draw(sample: ClusterSample, population_clusters: int | None, sampling: str) -> float:
-    """Return the share of the true clusters outside the sample; 1 where their number is unknown."""
+    """Return the share of true clusters that were not drawn; 1 if their total number is unknown."""
     if population_clusters is None:
         return 1.0
     n = sample.size.size
@@ -682,7 +683,7 @@ def estimate_pairs(
     item, cluster : str or list of str
         Columns of the prediction.
     by_stratum : bool
-        Whether to estimate the scores of each stratum, over its items, in place of the overall scores.
+        Whether to estimate the scores of each stratum, over its items, instead of the overall scores.
     level : float
         The confidence of the intervals.
 
@@ -747,8 +748,8 @@ def estimate_pairs(
 
     Examples
     --------
-    Items were separated from 0.2 of their clusters, on average. Of four pairs drawn, three are judged, two of these as
-    rightly separated: the estimate is 0.2 * 2 / 3, its error 0.2 * sqrt(2 / 3 * 1 / 3 / 2).
+    A change separated items from 0.2 of their clusters on average. Four pairs were drawn and three judged, two of these
+    as rightly separated: the estimate is 0.2 * 2 / 3, its error 0.2 * sqrt(2 / 3 * 1 / 3 / 2).
 
     >>> import fastbcubed as fb
     >>> labelled = {
@@ -763,7 +764,7 @@ def estimate_pairs(
     <BLANKLINE>
     2 rows
 
-    Of three labelled pairs, two match, one of which is together, as the other pair is.
+    Two of three labelled pairs match; the prediction joins one of these, and also the third pair.
 
     >>> labelled = [("a", "b", "same"), ("a", "c", "same"), ("d", "e", "different")]
     >>> found = fb.estimate_pairs(labelled, prediction={"a": 1, "b": 1, "c": 2, "d": 3, "e": 3})

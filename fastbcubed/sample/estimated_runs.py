@@ -1,4 +1,4 @@
-"""Several runs estimated from one sample: the estimates of each, and their differences, paired by drawn clusters."""
+"""Several runs estimated from one sample: the estimates of each run, and differences paired by sampled clusters."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ from fastbcubed.types import Floats
 if TYPE_CHECKING:
     from fastbcubed.results.table import Table as AnyTable
 
-#: The score that comes with that of another beta.
+#: The F1 score that belongs to each F of another beta.
 F1_OF = {name: f1 for f1, name in F_OF_BETA.items()}
 
 
@@ -110,7 +110,7 @@ class EstimatedComparison(Comparison):
         coverage: Mapping[str, Coverage],
         content: Mapping[str, Any],
     ) -> None:
-        """Take estimates over; `content` is the same of equal runs, or None."""
+        """Compare the estimates of runs; `content` has a value that equal runs share, or None if it is unknown."""
         of_runs: Mapping[str, Any] = runs
         super().__init__(
             of_runs, baseline=baseline, align="each", level=next(iter(runs.values())).level, unit=TRUE_CLUSTER,
@@ -124,13 +124,13 @@ class EstimatedComparison(Comparison):
 
     @property
     def metrics(self) -> list[Metric]:
-        """The scores that are estimated, without those that describe the true clusters."""
+        """The estimated scores, without those that describe the true clusters."""
         names = [name for name in self._estimates(self.baseline).estimated if name not in DESCRIPTIVE]
         return [METRICS.get(name) or replace(METRICS[F1_OF[name]], name=name) for name in names]
 
     @property
     def n_items(self) -> int:
-        """Sampled items."""
+        """Number of sampled items."""
         return int(self._estimates(self.baseline).summary["sample"]["n_items"])
 
     @property
@@ -188,10 +188,11 @@ class EstimatedComparison(Comparison):
 
     @cached_property
     def _differences(self) -> Differences:
-        """The errors of the differences; where all clusters agree, the degrees of freedom say how many these are.
+        """The standard errors of the differences from the baseline, with their degrees of freedom.
 
-        That is without end of runs that are equal, and of a census: there is no cluster on which they might not agree.
-        There is no error where all sampled clusters differ alike, as nothing shows how others might.
+        If runs agree in all sampled clusters, the degrees of freedom are the effective number of these clusters; they
+        are infinite for equal runs and for a census, where no other cluster can differ. The error is NaN if all sampled
+        clusters differ by the same amount, because nothing shows by how much others differ.
         """
         paired = self._require_paired()
         errors, df = dict[tuple[str, str], float](), dict[tuple[str, str], float]()
@@ -218,7 +219,7 @@ class EstimatedComparison(Comparison):
         return Differences(Units(n, n, 0.0), errors, df, units)
 
     def _is_equal(self, run: str) -> bool:
-        """Return whether a run has the same clusters as the baseline, whatever they are called."""
+        """Return whether a run has the same clusters as the baseline, whatever their labels."""
         own, other = self._content[run], self._content[self.baseline]
         return own is not None and type(own) is type(other) and bool(own == other)
 
@@ -304,7 +305,7 @@ class EstimatedComparison(Comparison):
         return {by: self._of_slicing(by) for by in self._estimates(self.baseline).sliced}
 
     def _of_slicing(self, by: str) -> Table:
-        """Return the slices of all runs with their differences from the baseline."""
+        """Return the estimates of all runs by slice, with differences from the baseline."""
         paired, parts = self._require_paired(), []
         before = self._estimates(self.baseline).sliced[by]
         scores = slices_estimated(before)
@@ -352,10 +353,10 @@ class EstimatedComparison(Comparison):
             rows = [row[f"{score}_delta"] for row in table.to_pylist() if row["run"] == run]
             yield to_numpy(pa.array(rows, pa.float64()).fill_null(math.nan))
 
-    # What estimates have none of
+    # Not available for estimates
 
     def items(self, *args: Any, **options: Any) -> NoReturn:
-        """Raise NotKeptError: a sample shows only sampled items; evaluate it to list them."""
+        """Raise NotKeptError: only sampled items are known; `compare` lists these."""
         raise NotKeptError(
             "estimates cover all items, so they list no items or clusters. To see those of the sample, pass "
             f"it to compare with {arg('unmatched', {'truth': 'singleton', 'prediction': 'outside'})}"
@@ -407,13 +408,13 @@ class EstimatedComparison(Comparison):
         return checked([*self._try(bounds), *self._try_worse(asked)])
 
     def _try(self, bounds: Sequence[Bound]) -> list[Gate]:
-        """Say of each run whether its estimates are within bounds."""
+        """Return the gates of all runs: whether their estimates are within the bounds."""
         return [
             of_run(run, bound, try_estimate(bound, self._estimates(run))) for bound in bounds for run in self
         ]
 
     def _try_worse(self, bounds: Sequence[Bound]) -> list[Gate]:
-        """Say of each experiment whether its estimates are not worse than the baseline's."""
+        """Return the gates of all experiments: whether their estimates are not worse than the baseline's."""
         return [
             of_run(run, bound, self._worse(run, bound))
             for bound in bounds
@@ -534,13 +535,13 @@ def _worse_by(name: str, value: Any) -> Bound:
 
 
 def _rows_of(table: pa.Table, run: str) -> pa.Table:
-    """Return the rows of a run, without its name."""
+    """Return the rows of a run, without the column of run names."""
     at = [k for k, name in enumerate(table["run"].to_pylist()) if name == run]
     return table.take(pa.array(at, pa.int64())).drop_columns(["run"])
 
 
 def document(cmp: EstimatedComparison, asked: Asked = IN_BRIEF) -> Document:
-    """Return several runs on a sample as a document: the verdict, estimates, differences, slices, their basis."""
+    """Return the document of several runs on a sample: the verdict, estimates, differences, slices and their basis."""
     first = cmp._verdict[0]
     shown, estimates = [cmp.baseline, *cmp.experiments[:RUNS]], cmp._estimates(cmp.baseline)
     sample = estimates.summary["sample"]
@@ -576,7 +577,7 @@ def document(cmp: EstimatedComparison, asked: Asked = IN_BRIEF) -> Document:
 
 
 def _sentences(cmp: EstimatedComparison) -> Iterator[str]:
-    """Yield how each of a few runs differs from the baseline, which is best by which score, and what all rests on."""
+    """Yield sentences: how runs differ from the baseline, which is best by each score, and the basis of intervals."""
     if not cmp.experiments:
         return
     for run in cmp.experiments if len(cmp.experiments) <= FEW else ():
@@ -592,7 +593,7 @@ def _sentences(cmp: EstimatedComparison) -> Iterator[str]:
 
 
 def estimates_grid(cmp: EstimatedComparison, shown: Sequence[str]) -> Grid:
-    """Return the estimates with their intervals: a row for each score, of many runs for each run."""
+    """Return a table of the estimates with their intervals: a row for each score or, for many runs, for each run."""
     found = {(row["run"], row["score"]): row for row in cmp.scores().to_pylist()}
     scores = list(cmp._estimates(cmp.baseline).estimated)
     if len(shown) > FEW:
@@ -615,7 +616,7 @@ def estimates_grid(cmp: EstimatedComparison, shown: Sequence[str]) -> Grid:
 
 
 def _slices(cmp: EstimatedComparison, asked: Asked) -> Iterator[Block]:
-    """Yield the requested slices of all runs: on a page the differences of the last score as a chart, too."""
+    """Yield the requested slices of all runs and, on a page, a chart of the differences in the last headline score."""
     for k, by in enumerate(cmp.sliced):
         heading, *listed = in_slices(cmp, by)
         yield heading
@@ -630,5 +631,5 @@ def _slices(cmp: EstimatedComparison, asked: Asked) -> Iterator[Block]:
 
 
 def _renamed(row: Mapping[str, Any], score: str) -> dict[str, Any]:
-    """Return a row of a slice with the ends of the interval of a difference as the chart of slices has them."""
+    """Return the row of a slice with the interval of the difference under the names that the chart of slices uses."""
     return {**row, **{f"{score}_{end}": row[f"{score}_delta_{end}"] for end in ("low", "high")}}

@@ -1,4 +1,4 @@
-"""The estimates of a sample: a table, its text and its page."""
+"""The estimates from a sample: their table, text form and report."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ from fastbcubed.sample.cluster_estimators import (
 )
 from fastbcubed.sample.sample_slices import ENOUGH, Slicing
 
-#: Rows of a chart, and of a table.
+#: The most rows of a chart, and of a table.
 CHARTED, LISTED = 20, 100
-#: Slices that a sentence names.
+#: The most slices that a sentence names.
 NAMED = 5
 
 
@@ -199,7 +199,7 @@ class Estimates(Result):
         return self._interval(known, self.estimated[known], level)
 
     def _interval(self, name: str, own: Estimate, level: float) -> Interval:
-        """Return the interval of an estimate of a score, of all items or of a slice."""
+        """Return the interval of an estimate, over all items or in a slice."""
         low, high = self._ranges[name]
         if not own.error > 0 and not self._is_census:
             return _of_what_is_not_seen(own, level, high)
@@ -353,7 +353,7 @@ class Estimates(Result):
         save_tables(directory, "estimates", {**self.to_dict(), "saved": {"sliced": columns}}, tables)
 
     def _to_saved(self) -> pa.Table:
-        """Return the scores with what their intervals need."""
+        """Return the table of scores, with the figures from which a loaded result recomputes intervals."""
         table = self.to_arrow()
         for name in ("effective", "ceiling"):
             own = np.array([getattr(each, name) for each in self.estimated.values()], np.float64)
@@ -396,9 +396,9 @@ class Estimates(Result):
 
 
 def _of_what_is_not_seen(own: Estimate, level: float, high: float) -> Interval:
-    """Return the interval of a score that is the same in all sampled clusters: others may just not have been drawn.
+    """Return the interval of a score that is equal in all sampled clusters, which clusters that were not drawn widen.
 
-    There is none of a score without an upper bound, as nothing shows how far from it others may be.
+    It is NaN for a score without an upper bound, because nothing limits the values of other clusters.
     """
     if math.isnan(own.unadjusted) or own.n_clusters < 2 or math.isinf(high):
         return Interval(math.nan, math.nan)
@@ -413,7 +413,7 @@ def _of_what_is_not_seen(own: Estimate, level: float, high: float) -> Interval:
 def summarize(
     drawn: Drawn, sample: ClusterSample, coverage: Coverage, n_clusters: int
 ) -> dict[str, dict[str, Any]]:
-    """Return the sizes of sample and prediction, and figures of the sampled true clusters."""
+    """Return the sizes of the sample and the prediction, and estimates of the sizes of true clusters."""
     weight = drawn.draws * drawn.weight
     n_items = coverage.n_common + coverage.n_prediction_only
     sizes = {name: estimate_ratio(ratio_of(name, drawn), drawn).value for name in DESCRIPTIVE}
@@ -440,16 +440,16 @@ def summarize(
     }
 
 
-#: What columns and scores are that are not of evaluations.
+#: Explanations of columns and scores that evaluations do not have.
 MEANT = {
-    "unadjusted": "unadjusted: the ratio in the sample, before its bias is taken off, which is large for few draws.",
-    "clusters": "clusters: those drawn that tell of the score; of pairs, those with pairs.",
-    "matching_rate": "matching_rate: share of the items that have others in their true cluster.",
+    "unadjusted": "unadjusted: the ratio in the sample, before the bias correction, which is large for few draws.",
+    "clusters": "clusters: draws that are informative about the score; for pair scores, those with pairs.",
+    "matching_rate": "matching_rate: share of items whose true cluster has other items.",
 }
 
 
 def document(estimates: Estimates, asked: Asked = IN_BRIEF) -> Document:
-    """Return estimates as a document: the sample, the estimates in sentences, warnings, the table, and their basis."""
+    """Return the document of estimates: the sample, sentences, warnings, the table and the basis of the estimates."""
     first, *_ = lines = heading(estimates)
     facts = [(side.capitalize(), name) for side, name in estimates.names.items()]
     table, notices = estimates.scores(), Notices.of(estimates.warnings)
@@ -476,7 +476,7 @@ def document(estimates: Estimates, asked: Asked = IN_BRIEF) -> Document:
 
 
 def in_slices(estimates: Any, by: str) -> list[Block]:
-    """Return the slices by some columns, of estimates or of several runs, as a table."""
+    """Return the blocks of the slices by some columns, of one run or several: heading, table, and slices left out."""
     table = estimates.sliced[by]
     names, every = name_columns(table.column_names), slices_estimated(table)
     scores = [name for name in HEADLINE if name in every] or every[:3]
@@ -503,7 +503,7 @@ def in_slices(estimates: Any, by: str) -> list[Block]:
 
 
 def slices_estimated(table: Table) -> list[str]:
-    """Return the scores that a table of slices has."""
+    """Return the names of the scores in a table of slices."""
     return [
         name.removesuffix("_se")
         for name in table.column_names
@@ -514,7 +514,7 @@ def slices_estimated(table: Table) -> list[str]:
 def slices_of_run(
     estimates: Estimates, slicing: Slicing, estimated: Sequence[Mapping[str, Estimate]]
 ) -> Table:
-    """Return the estimates of the slices of a run; null in those without."""
+    """Return the table of a run's slices and their estimates, which are null in slices of few draws."""
     figures: dict[str, Any] = {"n_items": slicing.n_items, "n_clusters": slicing.n_draws}
     chosen = choose(list(estimates.estimated), estimates.definition["beta"])[0]
     for name in (each.name for each in chosen if each.of_items):
@@ -531,7 +531,7 @@ def slices_of_run(
 
 
 def try_estimate(bound: Bound, estimates: Estimates) -> Gate:
-    """Return the gate of a bound on an estimate; NaN fails."""
+    """Return the outcome of a bound on an estimate, which fails if the estimate is NaN."""
     if not is_score(bound.name):
         raise OptionError(f"only scores are estimated, not {bound.name}; the summary has sizes")
     if bound.where:
@@ -553,7 +553,7 @@ def try_estimate(bound: Bound, estimates: Estimates) -> Gate:
 
 
 def heading(estimates: Estimates) -> list[str]:
-    """Return the names and sizes of sample and prediction."""
+    """Return the lines of the heading: the sizes of the sample and the prediction, and their names."""
     sample, pred = estimates.summary["sample"], estimates.summary["pred"]
     drawn = counted(sample["n_clusters"], "sampled true cluster")
     if sample["n_draws"] != sample["n_clusters"]:
@@ -568,7 +568,7 @@ def heading(estimates: Estimates) -> list[str]:
 
 
 def said(estimates: Estimates) -> list[str]:
-    """Return sentences for people: the scores by item, clusters that are right as a whole, how large clusters are."""
+    """Return sentences on the scores by item, exactly matched clusters, and mean cluster sizes."""
     lines = []
     by_item = {"precision": "precision", "recall": "recall", "f1": "F1"}
     known = [
@@ -597,7 +597,7 @@ def said(estimates: Estimates) -> list[str]:
 
 
 def how(estimates: Estimates) -> str:
-    """Return the basis of the estimates, in sentences."""
+    """Return sentences on the assumptions and options of the estimates, and on scores that were not estimated."""
     definition = estimates.definition
     ways = {
         "uniform": "every true cluster had the same probability of being drawn",
@@ -618,14 +618,14 @@ def how(estimates: Estimates) -> str:
 
 
 def _with_interval(estimates: Estimates, name: str, write: Callable[[float], str]) -> str:
-    """Return an estimate, and in parentheses its interval if it has one."""
+    """Return an estimate as text, with its interval in parentheses if it has one."""
     low, high = estimates.interval(name)
     text = write(estimates.estimated[name].value)
     return f"{text} ({write(low)} to {write(high)})" if low < high else text
 
 
 def _short(value: float) -> str:
-    """Return a score in three decimals, and more where these would be 0 or 1.
+    """Return a score with three decimals, or with more if it would otherwise round to 0 or 1.
 
     >>> _short(0.9976), _short(0.99997), _short(1.0), _short(0.875)
     ('0.998', '0.99997', '1', '0.875')
@@ -638,7 +638,7 @@ def _size(value: float) -> str:
 
 
 def charts(rows: Sequence[Mapping[str, Any]], level: float) -> list[Block]:
-    """Return the chart of estimates with intervals; none where there is no row."""
+    """Return the chart of the estimates with their intervals; an empty list if there are no rows."""
     shown = [
         {"name": ": ".join(str(row[name]) for name in ("stratum", "run", "score") if name in row),
          "value": row["estimate"], "low": row["low"], "high": row["high"]}

@@ -1,4 +1,4 @@
-"""Scores of a change, estimated from judged pairs: sums, weights, verdicts and the table of estimates."""
+"""Scores of a change, estimated from judged pairs: checked tables of verdicts, estimates and their text."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ from fastbcubed.sample.spreadsheets import as_it_was
 if TYPE_CHECKING:
     from fastbcubed.results.page import Asked
 
-#: Strata that have a sentence of their own.
+#: The most strata or runs that have a sentence of their own.
 TOLD = 10
-#: Figures up to this share of all pairs are rounding, and so are intervals no wider than it.
+#: Figures, and widths of intervals, below this share of the weight of all pairs are rounding errors.
 NEGLIGIBLE = 1e-12
 #: What pairs are called, by what the change did to them.
 KINDS = {"split": "splitting", "merge": "merging"}
@@ -86,7 +86,7 @@ class PairEstimates(Table, Result):
 
     @property
     def sentences(self) -> list[str]:
-        """The verdict for people."""
+        """The verdict in sentences; see the attributes of the class."""
         by_stratum: dict[Any, dict[str, Any]] = {}
         for row in self.to_pylist():
             by_stratum.setdefault(row.get("stratum"), {})[row["score"]] = row
@@ -121,7 +121,7 @@ class PairEstimates(Table, Result):
         return cls(tables["estimates"], head["level"], head.get("weight"), head.get("reading"))
 
     def _document(self, asked: Asked | None = None) -> Document:
-        """Return the verdict, the estimates, and what their columns say."""
+        """Return the document of the estimates: the verdict, the table, and what its columns mean."""
         from fastbcubed.results.page import IN_BRIEF
         from fastbcubed.sample.estimates import LISTED, charts
 
@@ -164,7 +164,7 @@ class PairEstimates(Table, Result):
         return PairEstimates, (self.to_arrow(), self.level, self.weight, self.reading)
 
 
-#: What a sample of labelled pairs cannot say, with weights and without them.
+#: The limits of labelled pairs without weights, and with them.
 NOT_SAID = (
     "Shares describe pairs like the labelled ones, not all pairs, unless they were drawn at random or "
     "weight= holds the inverse of each pair's sampling probability. Recall covers labelled matches: pairs "
@@ -174,7 +174,7 @@ NOT_SAID = (
 
 
 def of_labelled(rows: Sequence[Mapping[str, Any]], *, weighted: bool) -> list[str]:
-    """Return sentences on the pairs of each run, and one on what they cannot say."""
+    """Return a sentence on the pairs of each run, and one on the limits of such samples."""
     lines = []
     for start in range(0, len(rows), 3):
         precision, recall, f1 = rows[start : start + 3]
@@ -200,7 +200,7 @@ def of_labelled(rows: Sequence[Mapping[str, Any]], *, weighted: bool) -> list[st
 
 
 def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the share of a change that is right, by rates if drawn so, otherwise by distances."""
+    """Return the share of splitting and of merging that is right, by rates or, if these are unknown, by distances."""
     told: list[str] = []
     without: list[str] = []
     for kind, name in KINDS.items():
@@ -233,7 +233,7 @@ def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _settled(row: Mapping[str, Any], whole: float = 1.0) -> Mapping[str, Any]:
-    """Return a row with the score itself in place of its estimate, where all pairs were judged: the interval is it."""
+    """Return a row whose estimate is replaced by the exact score if all pairs were judged."""
     return {**row, "estimate": row["low"]} if _is_exact(row, whole) else row
 
 
@@ -242,30 +242,30 @@ def _is_exact(row: Mapping[str, Any], whole: float = 1.0) -> bool:
 
 
 def _ends(row: Mapping[str, Any], write: Callable[[float], str], whole: float = 1.0) -> str:
-    """Return an interval in parentheses; nothing of an estimate that is exact, as all pairs were judged."""
+    """Return an interval in parentheses; an empty text if it is unknown, or if the score is exact."""
     if math.isnan(row["low"]) or _is_exact(row, whole):
         return ""
     return f" ({' to '.join(write(row[end] / whole) for end in ('low', 'high'))})"
 
 
-#: What the change did to two items: they were together before alone, they are now alone, they were and are.
+#: What the change did to a pair of items: it separated them, joined them, or left them together.
 SPLIT, MERGED, STABLE = CHANGES = ("split", "merged", "stable")
 
 
 @dataclass(frozen=True)
 class PairScore:
-    """A score that is a sum over ordered pairs of an item and another one, each with a weight of its own."""
+    """A score that is a weighted sum over ordered pairs of items with a certain verdict."""
 
     name: str
     #: the verdict that counts, by what the change did to the pair
     counts: Mapping[str, str] = field(hash=False)
-    #: whether a mate weighs beside all mates, before and now; else beside those of its side
+    #: whether weights are relative to the union of the item's old and new cluster; else, to one of the two
     by_union: bool = False
-    signed: bool = False  #: whether pairs that were separated count against it
+    signed: bool = False  #: whether separated pairs have a negative sign
 
     @property
     def answers(self) -> list[PairScore]:
-        """The scores that its pairs estimate: itself, but not `RATES`, and those of the same weights and no more."""
+        """The scores that its pairs estimate: itself unless it is `RATES`, and others whose pairs are among its own."""
         others = (
             other
             for other in PAIR_SCORES.values()
@@ -277,7 +277,7 @@ class PairScore:
 
 
 def _quality(kind: str, split: str, merged: str) -> list[PairScore]:
-    """Return the scores of good or bad change: the verdicts on separated and on joined pairs."""
+    """Return the scores of good or bad changes, given the verdicts that count on separated and on joined pairs."""
     return [
         PairScore(f"{kind}_split_rate", {SPLIT: split}),
         PairScore(f"{kind}_merge_rate", {MERGED: merged}),
@@ -287,7 +287,7 @@ def _quality(kind: str, split: str, merged: str) -> list[PairScore]:
     ]
 
 
-#: All of them, by name.
+#: All scores of judged pairs, by name.
 PAIR_SCORES = {
     each.name: each
     for each in (
@@ -297,7 +297,7 @@ PAIR_SCORES = {
     )
 }
 
-#: Pairs for the four rates at once, of which half were separated and half joined.
+#: A sample for all four rates: half of its pairs were separated, and half joined.
 RATES = PairScore("rates", {SPLIT: DIFFERENT, MERGED: SAME})
 
 
@@ -310,20 +310,20 @@ def pair_score(name: object) -> PairScore:
     raise MetricError(f"judged pairs can estimate {', '.join(known)}, not {quoted(name)}.{asked}")
 
 
-#: What is in the columns that the estimate needs: texts, whole numbers, numbers.
+#: Names of the columns that the estimate needs, by content: texts, whole numbers, numbers.
 TEXTS, WHOLE, NUMBERS = (
     ("score", "change", "verdict"),
     ("pair", "repeats", "n_pairs", "sign"),
     ("probability", "z"),
 )
-#: Columns of samples that were drawn by strata, and of those for a change of precision.
+#: Further columns of samples that were drawn by stratum, and of those for `delta_precision`.
 OF_STRATA, OF_ITEMS = ("stratum", "share"), "self_pairs"
-#: Figures that differ by less than this share of themselves were rounded on the way.
+#: Figures whose relative difference is smaller than this differ only by rounding.
 ROUNDING = 1e-6
-#: What to do about a table that is not as it was drawn.
+#: The advice on a table that was changed after sampling.
 AS_DRAWN = "change only the column verdict, and keep all rows as they were drawn"
 
-#: A number as spreadsheets of many languages write it.
+#: A number with a decimal comma, as spreadsheets in many languages write it.
 DECIMAL_COMMA = re.compile(r"-?\d+,\d+([eE][+-]?\d+)?")
 
 Row = dict[str, Any]
@@ -331,21 +331,21 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
-    """A stratum of drawn pairs, and their verdicts."""
+    """The pairs drawn from one stratum with one change and sign, and their verdicts."""
 
     name: str | None
     change: str
     sign: int
     z: float
-    share: float  #: of the weight, that items of this name have
-    self_pairs: float  #: of items of this name
-    drawn: Mapping[str | None, int]  #: how often pairs were drawn, by verdict; None for those that have none
-    known: Mapping[str | None, float]  #: the share of z that pairs have, by verdict, each counted once
-    pairs: list[int]  #: their numbers
+    share: float  #: share of the weight that items of strata of this name have
+    self_pairs: float  #: contribution of pairs of such an item with itself
+    drawn: Mapping[str | None, int]  #: number of draws by verdict; None if there is no verdict
+    known: Mapping[str | None, float]  #: share of z of the distinct pairs drawn, by verdict
+    pairs: list[int]  #: numbers of the pairs
 
     @property
     def n_judged(self) -> int:
-        """Draws that are judged "same" or "different"; raises JudgementError where none is, and none is "unsure"."""
+        """Number of draws judged "same" or "different"; raises JudgementError if there is no verdict at all."""
         n = self.drawn.get(SAME, 0) + self.drawn.get(DIFFERENT, 0)
         if not n and not self.drawn.get(UNSURE, 0):
             raise JudgementError(
@@ -356,13 +356,13 @@ class Stratum:
 
     @property
     def of_name(self) -> str:
-        """The name in a message; nothing where there are no strata."""
+        """The name, as messages append it; empty if there is no name."""
         return "" if self.name is None else f" of stratum {self.name!r}"
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """A judged sample: the score for which it was drawn, its strata, and pairs skipped before the last verdict."""
+    """A judged sample: the score for which it was drawn, its strata, and the pairs skipped before the last verdict."""
 
     score: PairScore
     strata: list[Stratum]
@@ -400,7 +400,7 @@ def read_judged(labelled: Any) -> Judged:
 
 
 def _read(source: Source) -> list[Row]:
-    """Return the rows, of the columns that the estimate needs, numbers as numbers."""
+    """Return the rows as dicts of the columns that the estimate needs, with figures parsed."""
     if not len(source):
         raise JudgementError(
             f"there is no pair in {source.where}; pass the result of sample_pairs, with verdicts"
@@ -428,7 +428,7 @@ def count_verdicts(source: Any) -> int:
 
 
 def _numbers(texts: list[str | None], name: str, where: str) -> list[float]:
-    """Return numbers, whole ones as integers; a pair that repeats none has 0."""
+    """Return the values of a column as numbers; an empty value of `repeats` becomes 0."""
     found: list[float] = []
     strange: list[str | None] = []
     for each in texts:
@@ -463,12 +463,12 @@ def _one_score(rows: list[Row], source: Source) -> PairScore:
         )
     score = pair_score(names[0])
     if score.signed:
-        source.columns([OF_ITEMS])  # raises if it is not there
+        source.columns([OF_ITEMS])  # raises if it is missing
     return score
 
 
 def _require_as_drawn(rows: list[Row], score: PairScore, where: str) -> None:
-    """Raise if rows are lost or repeated, or figures are none that a sample has."""
+    """Raise if rows are missing or repeated, or if figures cannot be those of a sample."""
     count = Counter(row["pair"] for row in rows)
     if twice := [pair for pair, times in count.items() if times > 1]:
         raise DuplicateItemError(
@@ -504,7 +504,7 @@ def _require_as_drawn(rows: list[Row], score: PairScore, where: str) -> None:
 
 
 def _share_verdicts(rows: list[Row], where: str) -> None:
-    """Check the verdicts, and give each pair of items, however often it was drawn, the one that it has."""
+    """Check the verdicts, and give all draws of the same two items the same verdict."""
     strange = []
     by_items: dict[int, Row] = {}
     for row in rows:
@@ -529,10 +529,10 @@ def _share_verdicts(rows: list[Row], where: str) -> None:
 
 
 def _first_open(rows: list[Row]) -> int:
-    """Return the pair at which the judges have stopped: all from here on count as not judged.
+    """Return the number of the first pair after the last judged one: from here on, pairs count as not judged.
 
-    A pair that repeats an earlier one has its verdict; it counts only if those beside it were judged as well, or
-    pairs that are drawn often would count too much.
+    A later pair that repeats a judged one does not count either: its verdict is known only because it was drawn
+    repeatedly, so pairs that are drawn often would count too much.
     """
     last = max((row["pair"] for row in rows if row["verdict"] and not row["repeats"]), default=0)
     after = (row["pair"] for row in rows if not row["repeats"] and row["pair"] > last)
@@ -595,7 +595,7 @@ def estimate(labelled: Any, by_stratum: bool, level: float) -> PairEstimates:
 
 
 def listed_estimates(found: Sequence[tuple[str | None, str, Estimate]], of: str | None) -> Any:
-    """Return the table of estimates of scores, with a column `of` what they are, such as runs, if it has a name."""
+    """Return the table of estimates (name, score, estimate), with a first column of names if `of` is its title."""
     names, scores, estimates = zip(*found, strict=True)
     columns: dict[str, Any] = {} if of is None else {of: from_texts(list(names))}
     columns["score"] = from_texts(list(scores))
@@ -625,12 +625,12 @@ def _of_unsure(strata: list[Stratum]) -> str:
 def estimated(score: PairScore, strata: list[Stratum], share: float, level: float) -> Estimate:
     """Estimate a score from its strata, which have this share of the weight.
 
-    A stratum of n judged draws, k of which count, adds z k / n. The interval ends where the verdicts leave nothing else
-    possible; the estimate does not, which would not be right on average then. Where a stratum has only pairs that are
-    unsure, the score is that of the items of the others.
+    A stratum of n judged draws, k of which count, contributes z k / n. The interval is limited to the values that the
+    verdicts leave possible; the estimate is not, because this would bias it. If all verdicts of a stratum are unsure,
+    the score is that of the items of the other strata.
     """
     every = [each for each in strata if each.change in score.counts]
-    if not every:  # the change did nothing of the kind
+    if not every:  # the change separated or joined no such pair
         return Estimate(0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0.0, 0.0)
     if left := {each.name for each in every if not each.n_judged}:
         return _without(left, score, strata, share, level)
@@ -657,7 +657,7 @@ def estimated(score: PairScore, strata: list[Stratum], share: float, level: floa
     )
     unsure = (added(each.sign * each.z * each.unsure[side * each.sign] for each in own) for side in (-1, 1))
     low, high = max(low, least), min(high, most)
-    if low > high:  # what was drawn often is not like the rest, which is little
+    if low > high:  # the draws contradict the few values still possible
         low, high = least, most
     n_unsure, n_unjudged = (sum(each.drawn.get(verdict, 0) for each in own) for verdict in (UNSURE, None))
     return Estimate(value, se, low, high, sum(each.n for each in own), n_unsure, n_unjudged, *unsure)
@@ -666,7 +666,7 @@ def estimated(score: PairScore, strata: list[Stratum], share: float, level: floa
 def _without(
     unsure: set[str | None], score: PairScore, strata: list[Stratum], share: float, level: float
 ) -> Estimate:
-    """Estimate a score without these strata, from those of other names; NaN where there are none."""
+    """Estimate a score without the strata of these names, whose verdicts are all unsure; NaN if no other is left."""
     shares = {each.name: each.share for each in strata if each.name not in unsure}
     own = [each for each in strata if each.change in score.counts]
     left = [each for each in own if each.name in unsure]
@@ -682,15 +682,15 @@ def _without(
 
 
 class _Counted(NamedTuple):
-    """The verdicts of a stratum that count for a score; of two figures in a dict, -1 is the lower and 1 the higher."""
+    """The k of n judged draws of a stratum that count for a score. Dicts have keys -1 (lower end) and 1 (upper end)."""
 
     sign: int
     z: float
     k: int
     n: int
-    error: float  #: the standard error of k / n; NaN of a single draw, unless there is no other pair
-    unsure: dict[int, float]  #: the share if all that is unsure did not count, or did
-    bound: dict[int, float]  #: the least and the most that the verdicts leave possible
+    error: float  #: the standard error of k / n; NaN for a single draw, unless it is of the only pair
+    unsure: dict[int, float]  #: k / n if no unsure draw counted, and if all did
+    bound: dict[int, float]  #: the smallest and the largest share that the verdicts leave possible
     drawn: Any
 
     @classmethod

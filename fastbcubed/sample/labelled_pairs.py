@@ -37,25 +37,25 @@ from fastbcubed.results.standard_errors import error_and_freedom, powers_of
 from fastbcubed.sample.judged_pairs import Estimate, listed_estimates
 from fastbcubed.types import Floats, Int64s
 
-#: What the labelled pairs are called in messages.
+#: The name of the labelled pairs in messages.
 WHERE = "the labelled pairs"
 
 
 class Labelled(NamedTuple):
-    """Labelled pairs, each once: rows of both items, verdicts, weights, and components of pairs that share items."""
+    """Distinct labelled pairs: both items, verdicts, weights, and the connected component of each pair."""
 
     left: Column
     right: Column
     verdicts: Int64s
     weights: Floats
     components: Int64s
-    n_unjudged: int  #: pairs without a verdict, which are left out
+    n_unjudged: int  #: rows without a verdict, which are left out
     where: str
-    reading: dict[str, Any] | None = None  #: how their columns were read
+    reading: dict[str, Any] | None = None  #: how the columns were read
 
 
 def read_labelled(labelled: Any, asked: LinkRequest) -> Labelled:
-    """Read and check labelled pairs, from any source of links, whose scores are the weights of pairs."""
+    """Read and check labelled pairs from any form that links can have; the column of scores has the weights."""
     given = as_links(labelled, WHERE)
     stream = open_stream(given)
     rows = rows_of_links(given, WHERE) if stream is None else stream.without_rows(WHERE)
@@ -94,7 +94,7 @@ def read_labelled(labelled: Any, asked: LinkRequest) -> Labelled:
 
 
 def _joined(columns: list[Column]) -> Column:
-    """Return columns of consecutive rows as one."""
+    """Return one column of the rows of several, in order."""
     if len(columns) == 1:
         return columns[0]
     first = columns[0]
@@ -108,7 +108,7 @@ def _joined(columns: list[Column]) -> Column:
 
 
 def _each_once(left: Column, right: Column, verdicts: Int64s, weights: Floats, where: str) -> Labelled:
-    """Return the judged pairs, each once whatever its order, or raise if verdicts or weights of one differ."""
+    """Return the distinct judged pairs, in either order of items; raise if verdicts or weights of a pair differ."""
     judged = np.flatnonzero(verdicts != UNJUDGED)
     if not judged.size:
         raise JudgementError(
@@ -128,7 +128,7 @@ def _each_once(left: Column, right: Column, verdicts: Int64s, weights: Floats, w
             f"{TWO_TABLES}."
         )
     pairs = np.minimum(one, other) * ids.size + np.maximum(one, other)
-    # the verdict that was decided comes first, before unsure
+    # within a pair, decided verdicts precede unsure ones
     order = np.lexsort((np.arange(judged.size), verdicts[judged] < 0, pairs))
     begins = np.flatnonzero(np.diff(pairs[order], prepend=-1))
     of_first = order[begins][np.cumsum(np.diff(pairs[order], prepend=-1) != 0) - 1]
@@ -154,7 +154,7 @@ def _each_once(left: Column, right: Column, verdicts: Int64s, weights: Floats, w
 
 
 def runs_of(prediction: Any) -> dict[str | None, Any]:
-    """Return the predictions by run; None is the name of a single one. A dict from item to cluster is a single one."""
+    """Return the predictions by run name; a single prediction, which may be a dict from item to cluster, has None."""
     if isinstance(prediction, Mapping) and prediction and all(map(_is_clustering, prediction.values())):
         if strange := [name for name in prediction if not isinstance(name, str)]:
             raise OptionError(f"Run names must be strings, not {first_few(strange)}.")
@@ -163,7 +163,7 @@ def runs_of(prediction: Any) -> dict[str | None, Any]:
 
 
 def _is_clustering(value: Any) -> bool:
-    """Return whether a value of a dict is a clustering rather than a label; of texts, only paths of tables are."""
+    """Return whether a value of a dict is a clustering rather than a label; a string is one if it is a table's path."""
     if isinstance(value, str):
         return (
             value.endswith((".parquet", ".csv", ".arrow", ".feather", ".jsonl", ".json", ".tsv"))
@@ -173,7 +173,7 @@ def _is_clustering(value: Any) -> bool:
 
 
 def are_together(labelled: Labelled, side: Clustering) -> tuple[Any, int]:
-    """Return which pairs are in one cluster, and how many have an item in none. Shapes: returns (n_pairs,)."""
+    """Return whether the items of each pair share a cluster, (n_pairs,), and how many pairs have an item in none."""
     if side.items is None:
         raise ColumnError(
             f"{side.name} has labels without item ids, so pairs cannot be looked up in it. Give a table with "
@@ -211,14 +211,14 @@ def are_together(labelled: Labelled, side: Clustering) -> tuple[Any, int]:
 
 
 class Share(NamedTuple):
-    """An estimated share of pairs."""
+    """An estimated score of pairs."""
 
     estimate: Estimate
-    n_components: int  #: the groups of pairs that share items
-    n_outside: int  #: the pairs of which an item is in no cluster
+    n_components: int  #: number of connected components of the pairs that count
+    n_outside: int  #: number of pairs with an item in no cluster
 
 
-#: Numerators and denominators: how often a pair counts that is together and a match, together alone, a match alone.
+#: Coefficients of true positive, false positive and false negative pairs in the numerator and in the denominator.
 SCORES = {
     "pair_precision": ((1, 0, 0), (1, 1, 0)),
     "pair_recall": ((1, 0, 0), (1, 0, 1)),
@@ -227,7 +227,7 @@ SCORES = {
 
 
 def shares(labelled: Labelled, side: Clustering, level: float) -> dict[str, Share]:
-    """Estimate precision, recall and F1 of the pairs of a clustering."""
+    """Estimate pair precision, recall and F1 of a clustering."""
     together, n_outside = are_together(labelled, side)
     same, different, unsure = (labelled.verdicts == CODES[each] for each in (SAME, DIFFERENT, UNSURE))
     kinds = [together & same, together & different, ~together & same]
@@ -260,7 +260,7 @@ def shares(labelled: Labelled, side: Clustering, level: float) -> dict[str, Shar
 def _ratio(
     part: Floats, whole: Floats, components: Int64s, level: float
 ) -> tuple[float, float, float, float, int]:
-    """Return a ratio of sums over pairs, its error and interval by component, and the number of these."""
+    """Return a ratio of sums over pairs, its standard error and interval by component, and the number of components."""
     parts, wholes = (np.bincount(components, each) for each in (part, whole))
     own = wholes > 0
     parts, wholes = parts[own], wholes[own]
@@ -280,7 +280,7 @@ def _ratio(
 def estimate(
     labelled: Labelled, prediction: Any, level: float, item: ColumnName, cluster: ColumnName
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the table of estimates of each run, as `fastbcubed.estimate_pairs` does, and how all was read."""
+    """Return the table of estimates of all runs, and how the columns of pairs and predictions were read."""
     rows: list[tuple[str | None, str, Share]] = []
     readings: dict[str | None, Any] = {}
     for run, given in runs_of(prediction).items():

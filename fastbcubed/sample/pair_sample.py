@@ -1,7 +1,7 @@
 """Samples of pairs, drawn by weight with replacement; draws depend on ids, not on the order of rows.
 
-Rows come with a key, the hash of their id. They lie side by side in the order of their keys, each as long as its
-weight, and a draw is a point on that line. Only the parts of the line where points fall are ever put in order.
+Each row has a key, the hash of its id. The rows form a line in the order of their keys, each as long as its weight, and
+a draw is a random point on this line. Only those parts of the line on which points fall are sorted.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from fastbcubed.types import Floats, RowNumbers
 Places = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 
-#: Draws from each stratum at least, so that it shows how its pairs differ.
+#: The least number of draws from each stratum, from which the variance of its pairs can be estimated.
 LEAST = 2
-#: Stretches of the line, over all strata, and rows of one that are not worth cutting up further.
+#: The most parts into which the line of all strata is divided, and the average number of rows of a part at least.
 STRETCHES, FEW_ROWS = 1 << 16, 1 << 8
 
 
 def allot(sizes: Floats, n: int) -> Places:
-    """Return the stratum of each of n draws: LEAST from each, then in proportion to the sizes.
+    """Return the stratum of each of n draws: LEAST from each stratum, and the others in proportion to the sizes.
 
-    The next draw is where most is due (the divisors of Webster), so a longer list begins with a shorter one.
+    Draws are allotted one by one, by Webster's method, so a longer list begins with a shorter one.
 
     >>> allot(np.array([3.0, 1.0]), 8).tolist()
     [0, 1, 0, 1, 0, 0, 0, 0]
@@ -67,14 +67,14 @@ def allot(sizes: Floats, n: int) -> Places:
 
 
 def sums_by_stratum(mass: Floats, strata: Places, n_strata: int) -> Floats:
-    """Add up the mass by stratum."""
+    """Return the sum of the mass by stratum."""
     return np.add(*add_up(strata, n_strata, mass, np.ones(mass.size)))
 
 
 def draw_rows(mass: Floats, keys: Keys, strata: Places, points: Sequence[Floats]) -> list[Places]:
-    """Return the row that each point falls on, stratum by stratum; points are shares of the line of their stratum.
+    """Return the row on which each point falls, by stratum; a point is a share, below 1, of its stratum's line.
 
-    Shapes: (n_rows,) three times, (n_strata,) lists of points below 1. Masses are positive.
+    Shapes: `mass`, `keys` and `strata` (n_rows,); `points` has one array for each stratum. Masses are positive.
     """
     n_strata = len(points)
     bits = max(0, min(STRETCHES // n_strata, mass.size // FEW_ROWS).bit_length() - 1)
@@ -107,9 +107,10 @@ def draw_rows(mass: Floats, keys: Keys, strata: Places, points: Sequence[Floats]
 def draw_mates(
     groups: Places, blocks: Places, keys: Keys, mass: Floats, drawn: Places, shares: Floats
 ) -> Places:
-    """Return for each drawn row another one of its group, but of another block, by mass.
+    """Return for each drawn row a mate from another block of the same group, drawn by mass.
 
-    Shapes: (n_rows,) four times, (n_drawn,) twice. A block is in one group; each drawn row's group has another one.
+    Shapes: `groups`, `blocks`, `keys` and `mass` (n_rows,), `drawn` and `shares` (n_drawn,). Each block is in one
+    group, and the group of each drawn row has at least two blocks.
     """
     near = np.flatnonzero(np.isin(groups, groups[drawn]))
     near = near[_block_by_block(groups[near], blocks[near], keys[near])]
@@ -127,7 +128,7 @@ def draw_mates(
 
 
 def _block_by_block(groups: Places, blocks: Places, keys: Keys) -> Places:
-    """Return the order by group, in it by the block's least key, in that by key."""
+    """Return the order of rows by group, then by the least key of their block, then by key."""
     order = np.lexsort((keys, blocks))
     begins = _begins(blocks[order])
     least = np.repeat(keys[order][begins], np.diff(np.append(begins, order.size)))
@@ -135,10 +136,10 @@ def _block_by_block(groups: Places, blocks: Places, keys: Keys) -> Places:
 
 
 def _beside(mass: Floats, begin: Places, end: Places, shares: Floats) -> Places:
-    """Return the row on which each point falls, on the line without its own rows `begin` to `end`.
+    """Return the row on which each point falls, on a line that omits the rows from `begin` to `end`.
 
-    What lies before is added up from the front and what lies after from the back, so that the sums keep their digits
-    however heavy the own rows are.
+    Rows before the gap are summed from the front, and rows after it from the back, so the sums stay precise even if the
+    omitted rows are heavy.
     """
     before = np.append(0.0, np.cumsum(mass))
     after = np.append(0.0, np.cumsum(mass[::-1]))
@@ -154,7 +155,7 @@ def _beside(mass: Floats, begin: Places, end: Places, shares: Floats) -> Places:
 
 
 def _first_above(ends: Floats, target: Floats) -> Places:
-    """Return on which part of a line each point falls; on the last that has a length if rounding puts it beyond."""
+    """Return the part of a line on which each point falls; points rounded beyond the end fall on the last part."""
     last = int(np.searchsorted(ends, ends[-1], side="left"))
     return np.minimum(np.searchsorted(ends, target, side="right"), last)
 
@@ -164,25 +165,25 @@ def _begins(values: NDArray[Any]) -> Places:
 
 
 def _runs(values: Places) -> Iterator[tuple[int, int, int]]:
-    """Yield each run of equal values: the value, where it begins and where it ends."""
+    """Yield each run of equal values: the value, and the positions of its begin and end."""
     begins = _begins(values)
     ends = np.append(begins[1:], values.size)
     yield from zip(values[begins].tolist(), begins.tolist(), ends.tolist(), strict=False)
 
 
 def _grouped(values: Places) -> Iterator[tuple[int, Places]]:
-    """Yield each value, and where it stands."""
+    """Yield each distinct value and its positions."""
     order = np.argsort(values, kind="stable")
     for value, a, b in _runs(values[order]):
         yield value, order[a:b]
 
 
-#: Two weights this close beside the larger one are taken as equal: what is left of them is rounding.
+#: Two weights whose relative difference is at most this are taken as equal: they differ by rounding.
 ROUNDING = 1e-12
 
 
 class Kind(NamedTuple):
-    """Pairs of one kind: their change, whether they count for the score, and u by cell."""
+    """Pairs with the same change and sign in a score: (n_cells,) weights per unit of the mates' weight."""
 
     change: str
     sign: int
@@ -190,7 +191,7 @@ class Kind(NamedTuple):
 
 
 def kinds_of(score: PairScore, table: Contingency) -> list[Kind]:
-    """Return the kinds of pairs that a score adds up."""
+    """Return the kinds of pairs that contribute to a score."""
     tp, fp, fn, _ = confusion(table)
     union = tp + fp + fn
     found = []
@@ -206,13 +207,13 @@ def kinds_of(score: PairScore, table: Contingency) -> list[Kind]:
 
 
 def _gain(matrix: Confusion) -> Floats:
-    """Return 1/w(E) - 1/w(B) by cell, computed from the differences."""
+    """Return 1 / w(E) - 1 / w(B) by cell, without cancellation; E is an item's new cluster, and B its old one."""
     return (matrix.fn - matrix.fp) / (matrix.tp + matrix.fp) / (matrix.tp + matrix.fn)
 
 
 @dataclass(frozen=True, eq=False)
 class Slicing:
-    """The slices that strata are in: the slice of each row, their names, their shares of the weight."""
+    """The slices by which strata are formed: the slice of each row, and the names and weight shares of slices."""
 
     codes: Places
     names: list[str | None]
@@ -220,7 +221,7 @@ class Slicing:
 
     @classmethod
     def of(cls, ev: Evaluation, by: SliceKey | None) -> Slicing:
-        """Slice the items by attributes; without attributes, all items form one unnamed slice."""
+        """Slice the items by attributes; without attributes, all items form one slice without a name."""
         table, rows = ev.contingency, _rows(ev)
         if by is None:
             return cls(np.zeros(rows.cell.size, np.int64), [None], np.ones(1))
@@ -245,18 +246,18 @@ class Slicing:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """The items whose clusters differ. Arrays have one entry for each of them."""
+    """The items whose cluster changed. Arrays are by item."""
 
     ev: Evaluation
     kinds: list[Kind]
     slicing: Slicing
     rows: RowNumbers
     cell: Places
-    weight: Floats  #: in means
+    weight: Floats  #: weight in means over items
 
     @classmethod
     def of(cls, ev: Evaluation, score: PairScore, by: SliceKey | None) -> Frame:
-        """Find the items that are in a pair of the score."""
+        """Collect the items whose cluster changed, and the kinds of pairs that a score needs."""
         table = ev.contingency
         if table.overlapping:
             raise MetricError("pairs can only be drawn from partitions, but clusters may overlap here")
@@ -283,12 +284,12 @@ class Frame:
 
     @cached_property
     def keys(self) -> Keys:
-        """A number for each item that depends on its id alone, by which rows are put in order."""
+        """The sort key of each item, a hash of its id."""
         return _keys(self.ev, self.rows)
 
     @cached_property
     def beside(self) -> Floats:
-        """The weight of each item's cell without the item, from a sum of twice the digits."""
+        """The weight of each item's cell without the item itself, computed in double-double precision."""
         table = self.ev.contingency
         if not table.weighted or table.weighting == "outer":
             return np.asarray(table.n[self.cell] - 1.0, np.float64)
@@ -298,14 +299,14 @@ class Frame:
         return beside
 
     def sums(self, kind: Kind) -> Floats:
-        """Return the sums of each item's pairs, not divided by the total weight."""
+        """Return the weight of all pairs of each item, before division by the total weight."""
         table = self.ev.contingency
         mates = {SPLIT: table.fn, MERGED: table.fp}
         of_mates = self.beside if kind.change == STABLE else mates[kind.change][self.cell]
         return self.weight * (kind.unit[self.cell] * of_mates)
 
     def weigh(self, kind: Kind, item: Places, mass: Floats) -> Floats:
-        """Return c of pairs from an item and the weight of its mate."""
+        """Return the weight c of each pair in the score, given the item and the weight of its mate."""
         return self.weight[item] / self.total * (kind.unit[self.cell[item]] * mass)
 
     @cached_property
@@ -316,7 +317,7 @@ class Frame:
         return sums / self.total
 
     def mates(self, kind: Kind, item: Places, shares: Floats) -> tuple[RowNumbers, Floats, Places]:
-        """Draw a mate for each of some items; return its row, its weight, and its place in the frame or -1."""
+        """Draw a mate for each item; return its row, its weight, and its position in the frame, or -1 if not in it."""
         table = self.ev.contingency
         if kind.change == STABLE:
             own = np.arange(self.rows.size)
@@ -333,7 +334,7 @@ class Frame:
         return rows[drawn], mass[drawn], np.where(drawn < self.rows.size, drawn, -1)
 
     def _outsiders(self, codes: Places, item: Places) -> _Outsiders:
-        """Return the items that only the prediction has, and that are in clusters of some items."""
+        """Return the items that only the prediction has and that share a predicted cluster with one of these items."""
         items, rows = self.ev.kept_items(), _rows(self.ev)
         alone = np.flatnonzero(rows.cell < 0)
         clusters, first = np.unique(codes[item], return_index=True)
@@ -354,7 +355,7 @@ class Frame:
 
 
 class _Outsiders(NamedTuple):
-    """Items that only the prediction has: rows, predicted clusters, weights as mates, keys."""
+    """Items that only the prediction has: their rows, predicted clusters, weights as mates, and keys."""
 
     rows: RowNumbers
     codes: Places
@@ -363,14 +364,14 @@ class _Outsiders(NamedTuple):
 
 
 def _rows(ev: Evaluation) -> ScoredRows:
-    """Return the rows behind the cells, or raise NotKeptError."""
+    """Return the cell and the weight of each row; raise NotKeptError if items were not kept."""
     ev.kept_items()
     assert ev.contingency.rows is not None
     return ev.contingency.rows
 
 
 def _keys(ev: Evaluation, rows: RowNumbers) -> NDArray[np.uint64]:
-    """Return the hashes of the ids of some rows, which are equal in every container."""
+    """Return the hashes of the ids of these rows, which do not depend on the container of the data."""
     if not rows.size:
         return np.empty(0, np.uint64)
     with Pool(1) as pool:
@@ -392,21 +393,20 @@ def sample_pairs(
 ) -> Table:
     """Draw pairs of items from a change for people to judge, as `Diff.sample_pairs` does.
 
-    Each pair (i, j) is drawn in proportion to its weight in the score, c = (w_i / N) w_j / w(B) and the like, with
-    replacement: the item by what its pairs add up to, then the mate by its weight. Pairs that were split and pairs that
-    were merged, and stable ones that speak for and against, are drawn apart, in proportion to what they add up to (z),
-    but two of each stratum at least; for "rates", half of the pairs were split and half were merged. A longer sample
-    of the same seed begins with a shorter one. No pair is looked at that is not drawn: cost is linear in the cells and
-    items, and beyond that in what is in the clusters drawn. Items are put in order by a hash of their ids, so the
-    sample depends on neither engine nor order of the rows. Ids that are integers and the same ids as texts draw
-    different samples.
+    Each pair (i, j) is drawn with replacement in proportion to its weight c in the score, as (w_i / N) w_j / w(B): the
+    item by the total weight of its pairs, then the mate by its own weight. Split pairs, merged pairs, and stable pairs
+    of either sign are separate strata. Each stratum has at least two draws, and further ones are allotted in proportion
+    to its total weight z; for "rates", half of the pairs were split and half merged. A longer sample with the same seed
+    begins with a shorter one. Pairs are never enumerated: the cost is linear in the numbers of cells and items, and in
+    the sizes of the clusters drawn. Items are ordered by a hash of their ids, so the sample depends neither on the
+    engine nor on the order of rows; the same ids as integers and as strings give different samples.
 
-    The table has a row for each draw: pair, its number; repeats, the number of the first row that has these two items
-    in either order, whose verdict it shares; item, mate; score, n_pairs (how many were drawn), stratum and share (its
-    name and its share of the weight, with `by`), change ("split", "merged", "stable"), probability (that a draw from
-    the stratum, change and sign gives these two items), sign, z (what the weights of all these pairs come to),
-    self_pairs (of delta_precision: what pairs of an item with itself add, which need no verdict); ``item.name`` and
-    ``mate.name`` of each attribute; verdict, which is empty.
+    The table has a row for each draw: pair, its number; repeats, the number of the first row with the same two items in
+    either order, whose verdict it shares; item, mate; score, n_pairs (the number of draws), stratum and share (its name
+    and its share of the weight, with `by`), change ("split", "merged", "stable"), probability (that a draw from the
+    stratum, change and sign gives these two items), sign, z (the total weight of the pairs of the stratum, change and
+    sign), self_pairs (for delta_precision: the contribution of pairs of an item with itself, which need no verdict);
+    ``item.name`` and ``mate.name`` for each attribute; and verdict, which is empty.
     """
     asked = pair_score(score)
     n, seed = whole_number(n, "n", "pairs", least=LEAST), seed_of(seed)
@@ -417,10 +417,10 @@ def sample_pairs(
         raise OptionError(
             f"n is {n}, but there are {len(strata)} strata ({_told(frame, strata)}) that need {LEAST} pairs "
             f"each: draw {LEAST * len(strata)} or "
-            f"more{'' if by is None else ', or by an attribute of fewer values'}"
+            f"more{'' if by is None else ', or stratify by an attribute with fewer values'}"
         )
     sizes = np.array([each.z for each in strata])
-    if asked is RATES:  # splitting and merging are judged each by itself, however little of one there is
+    if asked is RATES:  # split and merged pairs get equal numbers of draws, even if one kind is rare
         kinds = np.array([each.kind for each in strata])
         sizes /= np.bincount(kinds, sizes)[kinds]
     drawn = _draw(frame, strata, allot(sizes, n), seed)
@@ -428,25 +428,25 @@ def sample_pairs(
 
 
 class Stratum(NamedTuple):
-    """Pairs that are drawn apart: of one kind, the item in one slice."""
+    """The pairs of one kind whose item is in one slice."""
 
     kind: int
     slice: int
-    z: float  #: what the weights of all pairs come to
+    z: float  #: total weight of the pairs
 
 
 class Drawn(NamedTuple):
-    """The pairs drawn, one entry each: stratum, item and mate by row and by place in the frame, probability."""
+    """The pairs drawn, (n_drawn,): strata, positions of items and mates in the frame, rows of mates, probabilities."""
 
     stratum: Places
     item: Places
-    mate: Places  #: -1 where the mate is no item of the frame
+    mate: Places  #: -1 if the mate is not in the frame
     mate_row: RowNumbers
     probability: Floats
 
 
 def _strata(frame: Frame, score: PairScore) -> list[Stratum]:
-    """Return the strata that have a pair, or raise EmptyInputError."""
+    """Return the strata with at least one pair; raise EmptyInputError if there is none."""
     found = []
     for k, kind in enumerate(frame.kinds):
         z = sums_by_stratum(frame.sums(kind), frame.slices, len(frame.slicing.names)) / frame.total
@@ -493,7 +493,7 @@ def _draw(frame: Frame, strata: list[Stratum], order: Places, seed: int) -> Draw
         )
         here, first = np.concatenate(at), some[np.concatenate(rows)]
         second_row, mass, second = frame.mates(kind, first, np.concatenate([each[:, 1] for each in points]))
-        back = frame.weigh(kind, second, frame.mass[first])  # of the pair the other way round
+        back = frame.weigh(kind, second, frame.mass[first])  # weight of the pair with item and mate exchanged
         back[(second < 0) | (frame.slices[second] != frame.slices[first])] = 0.0
         c = frame.weigh(kind, first, mass) + back
         item[here], mate[here], mate_row[here] = first, second, second_row
@@ -502,7 +502,7 @@ def _draw(frame: Frame, strata: list[Stratum], order: Places, seed: int) -> Draw
 
 
 def _table(frame: Frame, score: PairScore, strata: list[Stratum], drawn: Drawn, names: list[str]) -> pa.Table:
-    """Return the pairs drawn with all that the estimate needs, the attributes of both items, and no verdict."""
+    """Return the table of drawn pairs: figures for the estimate, attributes of both items, and empty verdicts."""
     n = drawn.item.size
     items, rows = frame.ev.kept_items(), {"item": frame.rows[drawn.item], "mate": drawn.mate_row}
     kinds = [frame.kinds[strata[h].kind] for h in drawn.stratum]
@@ -528,7 +528,7 @@ def _table(frame: Frame, score: PairScore, strata: list[Stratum], drawn: Drawn, 
 
 
 def _repeats(item: RowNumbers, mate: RowNumbers) -> Places:
-    """Return the number of the first pair that has the same two items, 0 for the first one itself."""
+    """Return the number of the first draw of the same two items, and 0 for that draw itself."""
     both = np.stack([np.minimum(item, mate), np.maximum(item, mate)])
     _, first, which = np.unique(both, axis=1, return_index=True, return_inverse=True)
     found = first[which.reshape(-1)] + 1
@@ -537,22 +537,22 @@ def _repeats(item: RowNumbers, mate: RowNumbers) -> Places:
 
 
 CSV, PARQUET = ".csv", ".parquet"
-#: Types of columns that are written to CSV as texts.
+#: Tests for types of columns that CSV cannot hold, and that are written as strings.
 NOT_IN_CSV = pa.types.is_nested, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary
 
 
 def require_name(path: str | Path) -> None:
     """Raise OptionError unless a file name ends in .csv or .parquet."""
     if Path(path_of(path)).suffix.lower() not in (CSV, PARQUET):
-        raise OptionError(f"pairs are written to a file that ends in {CSV} or {PARQUET}, not to {path}")
+        raise OptionError(f"pairs must be written to a file that ends in {CSV} or {PARQUET}, not to {path}")
 
 
 def require_place(path: str | Path) -> None:
-    """Raise OptionError unless pairs can be written to a file of this name without loss of verdicts."""
+    """Raise OptionError if the file name has another extension, or if writing would overwrite verdicts."""
     require_name(path)
     try:
         judged = count_verdicts(path) if os.path.isfile(path) else 0
-    except FastBCubedError:  # it is no table of pairs
+    except FastBCubedError:  # not a table of pairs
         judged = 0
     if judged:
         raise OptionError(
@@ -562,7 +562,7 @@ def require_place(path: str | Path) -> None:
 
 
 def write_pairs(pairs: Table, path: str | Path) -> None:
-    """Write pairs to a file."""
+    """Write pairs to a CSV or Parquet file."""
     require_name(path)
     with written_aside(Path(path)) as aside:
         if Path(path).suffix.lower() == CSV:
@@ -574,22 +574,22 @@ def write_pairs(pairs: Table, path: str | Path) -> None:
 
 
 def write_csv(pairs: Table, file: Any) -> None:
-    """Write pairs as CSV to a path or an open file; parts of composite ids have columns of their own.
+    """Write pairs as CSV to a path or an open file, with one column for each part of a composite id.
 
-    No text is a formula to a spreadsheet.
+    Strings that a spreadsheet would take for formulas are escaped.
     """
     import pyarrow.csv
 
     columns: dict[str, pa.ChunkedArray] = {}
     for name in pairs.column_names:
         for own, values in _plain(name, pairs[name]):
-            # a part of an id that is asked for as an attribute is there already
+            # a part of an id that is also requested as an attribute is written once
             columns.setdefault(own, no_formulas(values))
     pyarrow.csv.write_csv(pa.table(columns), file)
 
 
 def _plain(name: str, values: pa.ChunkedArray) -> Iterator[tuple[str, pa.ChunkedArray]]:
-    """Yield columns that CSV can hold: parts of composite ids, and texts for other types."""
+    """Yield columns that CSV can hold: the parts of composite ids, and strings for other unsupported types."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         yield from _plain(name, values.cast(kind.value_type))

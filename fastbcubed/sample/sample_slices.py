@@ -1,4 +1,4 @@
-"""Slices of a sample of clusters: its items by its own columns, and the estimates of the scores of each slice."""
+"""Slices of a sample of clusters: its items by the sample's own columns, and the estimates of each slice."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from fastbcubed.runtime.suggestions import did_you_mean
 from fastbcubed.sample.cluster_estimators import ClusterSample, Drawn, Estimable, Estimate, Moved
 from fastbcubed.types import Counts
 
-#: A slice of fewer draws than these has no estimates.
+#: The least number of draws with which a slice has estimates.
 ENOUGH = 10
 
 
 class Cut(NamedTuple):
-    """A sample in parts, each in one cluster, and in one slice of every slicing. Arrays but labels are by part."""
+    """A sample divided into parts, each within one cluster and one slice of every slicing. Arrays are by part."""
 
-    clustering: Clustering  #: whose labels are the numbers of the parts
+    clustering: Clustering  #: labels are the numbers of the parts
     cluster: Counts
-    size: Counts  #: items
+    size: Counts  #: number of items
     slicings: dict[str, Slicing]
 
 
 class Slicing(NamedTuple):
-    """The slices by some columns."""
+    """The slices of a sample by one or more of its columns."""
 
     codes: Counts  #: the slice of each part
-    values: dict[str, pa.Array]  #: what names each slice, by column
-    n_items: Counts  #: in the sample, by slice
-    n_draws: Counts  #: draws of clusters that have such items, by slice
+    values: dict[str, pa.Array]  #: the values that name each slice, by column
+    n_items: Counts  #: number of sampled items by slice
+    n_draws: Counts  #: number of draws of clusters with items in the slice, by slice
 
 
 def cut(sample: ClusterSample, side: Clustering, keys: Sequence[SliceKey]) -> Cut:
-    """Cut a sample by its columns; raise ColumnError or SliceError for slices that it does not carry."""
+    """Divide a sample by its columns; raise ColumnError or SliceError if it does not have these slices."""
     clusters = np.asarray(sample.clustering.labels.keys())
     by_row = [_codes(side, sample.rows, key) for key in keys]
     _, first, parts = np.unique(
@@ -69,7 +69,7 @@ def cut(sample: ClusterSample, side: Clustering, keys: Sequence[SliceKey]) -> Cu
 
 
 def _codes(side: Clustering, rows: Counts, key: SliceKey) -> Sliced:
-    """Return the slice of each of some rows of the sample."""
+    """Return the slice of each of these rows of the sample."""
     if isinstance(key, Mapping):
         raise SliceError(
             f"{arg('slices')} of a sample must be its columns, not named subsets such as "
@@ -89,7 +89,7 @@ def _codes(side: Clustering, rows: Counts, key: SliceKey) -> Sliced:
 
 
 def whole_cells(touched: Touched, parts: Cut) -> tuple[tuple[Counts, Counts, Counts], Counts]:
-    """Return cells of clusters: cluster, items, size of the predicted one; and, for each cell of a part, its items."""
+    """Return the cells of whole clusters (true cluster, items, predicted size), and the items of each part's cell."""
     cluster = parts.cluster[touched.true]
     if not parts.slicings:
         return (cluster, touched.n, touched.pred_n), touched.n
@@ -102,7 +102,7 @@ def whole_cells(touched: Touched, parts: Cut) -> tuple[tuple[Counts, Counts, Cou
 
 
 class OfSlice(NamedTuple):
-    """The estimates of a slice, and what each cluster of the sample moves them by; none of a slice of few draws."""
+    """The estimates of a slice, and the influences of sampled clusters on them; both empty if draws are few."""
 
     estimated: dict[str, Estimate]
     moved: dict[str, Moved]
@@ -111,7 +111,7 @@ class OfSlice(NamedTuple):
 def of_slices(
     drawn: Drawn, touched: Touched, parts: Cut, slicing: Slicing, chosen: Iterable[Estimable], *, drop: bool
 ) -> Iterator[OfSlice]:
-    """Yield the estimates of each slice: of the items in it, each within its whole clusters."""
+    """Yield the estimates of each slice, over its own items, whose clusters count as a whole."""
     _, n = whole_cells(touched, parts)
     missing = np.zeros(parts.size.size, np.int64)
     if not drop:
@@ -132,7 +132,7 @@ def of_slices(
 
 
 def scores_in_slices(chosen: Sequence[Estimable]) -> list[Estimable]:
-    """Return the scores that slices have: means over items, and F of these; raise MetricError if there are none."""
+    """Return the scores that slices have, means over items and their F; raise MetricError if there are none."""
     found = [each for each in chosen if each.of_items]
     if not found:
         raise MetricError(

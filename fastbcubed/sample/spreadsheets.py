@@ -1,4 +1,4 @@
-"""Text that a spreadsheet would take for a formula, written so that it does not, and read back."""
+"""Strings that a spreadsheet would take for formulas: how they are escaped, and read back."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import pyarrow as pa
 
 from fastbcubed.inputs import arrow_compute as pc
 
-#: First characters of text that spreadsheets take for a formula.
+#: First characters of strings that spreadsheets take for formulas.
 FORMULA = "[=+@＝＋－＠\t\r\n-]"
 
 
 def no_formulas(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return text for a spreadsheet, with an apostrophe before anything it would take for a formula."""
+    """Return strings for a spreadsheet, with an apostrophe before those that it would take for formulas."""
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
         return values
     return pc.replace_substring_regex(values, f"\\A('*{FORMULA})", r"'\1")
 
 
 def as_it_was(text: str) -> str:
-    """Return the original of a text changed by `no_formulas`.
+    """Return the original of a string that `no_formulas` escaped.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""The Spark engine: Spark joins and groups rows and cells, the kernels score the cells that stream past."""
+"""The Spark engine: Spark joins rows and groups them to cells, and kernels score the cells as they are streamed."""

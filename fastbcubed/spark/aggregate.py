@@ -1,4 +1,4 @@
-"""Cells and sums aggregated on Spark."""
+"""Cells, and sums over them, aggregated on Spark."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ from fastbcubed.types import Counts, Floats, Sizes
 
 @dataclass(frozen=True)
 class Question:
-    """The sums requested of streamed cells; it is sent to the executors."""
+    """The sums to compute from streamed cells; sent to the executors."""
 
     weighted: bool
     outer: bool
     outside: bool
-    bounded: bool = False  #: whether to bound the precision, as prediction-only items were dropped
-    metrics: list[Metric] = field(default_factory=list)  #: means over items to sum
-    #: and means over clusters of means, by side
+    bounded: bool = False  #: whether to bound the precision, because prediction-only items were dropped
+    metrics: list[Metric] = field(default_factory=list)  #: scores that are means over items
+    #: scores that are means over clusters, with the side of the clusters
     by_cluster: list[tuple[str, Metric]] = field(default_factory=list)
     pairs: bool = False
     entropies: bool = False
-    #: attributes by name, under their internal names
+    #: for each slicing: attributes by name, under their internal names
     slices: list[dict[str, Element]] = field(default_factory=list)
     grouped: list[Metric] = field(default_factory=list)  #: the scores of slices
     beta: float = 1.0
-    carried: list[str] = field(default_factory=list)  #: columns that cut the cells
-    total: tuple[int, float] | None = None  #: scored items and their weight, where these are known
+    carried: list[str] = field(default_factory=list)  #: attribute columns that divide the cells into parts
+    total: tuple[int, float] | None = None  #: number and weight of the scored items, if known
 
     @property
     def how(self) -> dict[str, Any]:
@@ -81,26 +81,26 @@ class Margins:
         return self._columns[name]
 
     def get(self, name: str) -> NDArray[Any]:
-        """Return a column; zeros if there is none, as a policy leaves nothing to count there."""
+        """Return a column; zeros if it is missing because policies leave nothing to count."""
         return self._columns.get(name, np.zeros(1, np.int64))
 
     @property
     def kinds(self) -> NDArray[Any]:
-        """The side that has the items: see `joined_items`. It follows from the clusters unless a policy made some."""
+        """Which side has the items of each cell (COMMON, TRUTH_ONLY, …), derived from the clusters if not a column."""
         if "kind" in self._columns:
             return self._columns["kind"]
         return np.where(self.t_there, np.where(self.p_there, 0, 1), np.where(self.p_there, 2, 3))
 
     def take(self, rows: NDArray[Any]) -> Margins:
-        """Select some cells."""
+        """Return these rows of all columns."""
         return Margins({name: each[rows] for name, each in self._columns.items()}, self._question)
 
     def n(self, prefix: str = "") -> Counts:
-        """Return numbers of items: of the cell without a prefix, otherwise of its cluster; see `with_margins`."""
+        """Return the number of items of each cell, or with a prefix, of a cluster; see `Cells.with_margins`."""
         return self._columns[f"{prefix}_n" if prefix else "n"]
 
     def weight(self, prefix: str = "") -> Floats:
-        """Return the weights of these items; their number if there are no weights."""
+        """Return the weight of the items that `n` counts; their number if there are no weights."""
         if not self._question.weighted:
             return self.n(prefix).astype(np.float64)
         return self._columns[f"{prefix}_w" if prefix else "w"]
@@ -111,12 +111,12 @@ class Margins:
 
     @property
     def whole(self) -> str:
-        """The prefix of the whole cell, which is cut where there are slices."""
+        """The prefix of the columns of whole cells, which differ from those of the parts if there are slices."""
         return "c" if self._question.carried else ""
 
 
 class StreamedCells(Contingency):
-    """Scored cells, or parts of them, each with its margins; rows stand for parts."""
+    """Scored cells with their margins; if slices divide cells, each row is a part of a cell."""
 
     def __init__(self, found: Margins, question: Question) -> None:
         self.margins = found
@@ -135,7 +135,7 @@ class StreamedCells(Contingency):
             self.known_tn = self._true_negatives(*question.total)
 
     def _true_negatives(self, n_items: int, total: float) -> Floats:
-        """Return the true negatives, zero where the counts leave none; see `TrueNegatives`."""
+        """Return the weight of each cell's true negatives, exactly zero if their number is."""
         left = n_items - (self.mates("true") + self.mates("pred") - self.n)
         if not self.weighted or self.weighting == "outer":
             return left.astype(np.float64)
@@ -144,48 +144,48 @@ class StreamedCells(Contingency):
         return tn
 
     def mates(self, side: str) -> NDArray[np.integer]:
-        """Return, by cell, the items in its cluster of this side."""
+        """Return the number of items in each cell's cluster of this side."""
         return self.margins.n("a") if side == "true" else self.margins.n("b") + self._unlabelled
 
     def unlabelled_mates(self) -> tuple[Counts, Floats, Counts]:
-        """Return number and mass of prediction-only mates, and the position of each cell's."""
+        """Return the number and mass of prediction-only mates, and for each cell the position of its mates."""
         return self.margins.n("u"), self.margins.mass("u"), np.arange(self.n_cells)
 
 
 def _beside(mass: Floats, whole: Floats, n: Counts, n_whole: Counts) -> Floats:
-    """Return the rest of a cluster outside a cell; zero if the counts are equal."""
+    """Return the mass of a cluster outside a cell; exactly zero if they have the same number of items."""
     return np.where(n == n_whole, 0.0, np.maximum(whole - mass, 0.0))
 
 
 def columns_of(table: pa.Table, question: Question) -> dict[str, NDArray[Any]]:
-    """Return the columns of a batch as arrays, except for those that cells are cut by."""
+    """Return the columns of a batch as arrays, except for the attributes that divide cells."""
     names = [name for name in table.column_names if name not in question.carried]
     return {name: table[name].combine_chunks().to_numpy(zero_copy_only=False) for name in names}
 
 
 #: Cells processed at once: Spark's batches are small compared with the cost of a kernel call.
 AT_ONCE = 1 << 17
-#: The column in which tasks send their sums.
+#: The schema of the rows in which tasks return their sums.
 PAYLOAD = "payload binary"
-#: Prefix of the sums of weight * score of items, before the name of the score.
+#: Prefix of the names of sums over items of weight * score.
 MEAN = "mean of "
-#: Cluster sizes below this are counted by position.
+#: Cluster sizes below this are counted in an array by size.
 USUAL = 1 << 16
 
 
 @dataclass
 class Sums:
-    """Sums of cells, which can be added: of a batch, of a task, of all."""
+    """Sums over the cells of a batch, of a task, or of all tasks; they can be added."""
 
     counts: dict[str, int] = field(default_factory=dict)
     floats: dict[str, float] = field(default_factory=dict)
-    #: items by size of their cluster, by side
+    #: by side: cluster sizes, and the number of items in clusters of each size
     sizes: dict[str, Sizes] = field(default_factory=dict)
-    slices: list[Part] = field(default_factory=list)  #: the same slicings in the same order
+    slices: list[Part] = field(default_factory=list)  #: sums by slice, in the order of `Question.slices`
 
 
 def add_up(question: Question) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function that turns the batches of a task into one row: their sums, as bytes."""
+    """Return the function that reduces the batches of a task to one row with their sums, as bytes."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = [sums_of(table, question) for table in in_blocks(batches, AT_ONCE)]
@@ -197,7 +197,7 @@ def add_up(question: Question) -> Callable[[Iterable[pa.RecordBatch]], Iterator[
 
 
 def added(parts: list[Sums], question: Question) -> Sums:
-    """Add up sums."""
+    """Return the total of several sums."""
     slices = []
     for k, names in enumerate(question.slices):
         sums = SliceSums(names, question.grouped, question.beta, None)
@@ -217,7 +217,7 @@ def added(parts: list[Sums], question: Question) -> Sums:
 
 
 def sums_of(table: pa.Table, question: Question) -> Sums:
-    """Return the sums of a batch."""
+    """Return the sums over the cells of a batch."""
     found = Margins(columns_of(table, question), question)
     counts, floats = _coverage(found, question)
     scored = found.t_there & found.p_there
@@ -249,7 +249,7 @@ def sums_of(table: pa.Table, question: Question) -> Sums:
 
 
 def _coverage(found: Margins, question: Question) -> tuple[dict[str, int], dict[str, float]]:
-    """Return items and weight by `kind`, rows left out, faults, and items that lack a required weight."""
+    """Return counts (items by `kind`, repeats, faults, items without a required weight) and weights by `kind`."""
     n, kind = found.n(), found.kinds
     counts = {f"n_{k}": int(n[kind == k].sum()) for k in range(NEITHER)}
     counts |= {name: int(found.get(name).sum()) for name in ("again", "fault")}
@@ -303,7 +303,7 @@ def _add_scores(sums: Sums, cells: StreamedCells, question: Question, pool: Pool
 
 
 def sizes_of(sizes: NDArray[np.int64], n: NDArray[np.integer]) -> Sizes:
-    """Return the cluster sizes that occur, ascending, and the items of these cells in each."""
+    """Return the distinct cluster sizes, ascending, and the number of items in clusters of each size."""
     if sizes.max(initial=0) < USUAL:
         items = np.bincount(sizes, n).astype(np.int64)
         known = np.flatnonzero(items)
@@ -321,14 +321,14 @@ def _sizes_added(parts: list[Sizes]) -> Sizes:
     return sizes_of(sizes, items)
 
 
-#: The last line of a Python traceback on an executor.
+#: The error in the last line of a Python traceback from an executor.
 RAISED = re.compile(r"^(?:fastbcubed\.errors\.)?(\w+): (.*)$", re.MULTILINE)
-#: Further lines of Spark's message that an error shows.
+#: Characters of Spark's message that an error shows.
 SHOWN = 300
 
 
 def sums_of_job(cells: Any, question: Question) -> Sums | None:
-    """Stream cells past the kernels on the executors, and return the sums; None if there are no cells."""
+    """Run the kernels on the executors over all cells, and return the sums; None if there are no cells."""
     with named_errors():
         rows = cells.mapInArrow(add_up(question), PAYLOAD).collect()
     parts = [pickle.loads(row["payload"]) for row in rows]
@@ -337,7 +337,7 @@ def sums_of_job(cells: Any, question: Question) -> Sums | None:
 
 @contextmanager
 def named_errors() -> Iterator[None]:
-    """Convert failures of Spark into errors of this library, without Java's stack trace."""
+    """Convert Spark failures to errors of this library, without Java's stack trace."""
     try:
         yield
     except FastBCubedError:
@@ -349,7 +349,7 @@ def named_errors() -> Iterator[None]:
 
 
 def _named(text: str) -> FastBCubedError:
-    """Return the error of a kernel found in the text of one of Spark's, or one with Spark's message."""
+    """Return the Python error reported in the text of a Spark error, or an error with Spark's message."""
     start = text.find("Traceback (most recent call last)")
     if start < 0:
         return SparkJobError(f"Spark failed: {_first_lines(text)}")
@@ -370,9 +370,9 @@ def _first_lines(text: str) -> str:
     return " ".join(lines)[:SHOWN]
 
 
-#: The side that has an item, by `kind`: both, the truth only, the prediction only; neither, its labels being null.
+#: Values of `kind`: which sides have an item with a label; NEITHER if its labels are null.
 COMMON, TRUTH_ONLY, PREDICTION_ONLY, NEITHER = range(4)
-#: The prefixes of columns of the two sides: labels t0, t1, … and p0, p1, …; ids of items are i0, i1, …
+#: Prefixes of the two sides' columns: labels are t0, t1, … and p0, p1, …; item ids are i0, i1, …
 TRUE, PRED = "t", "p"
 
 
@@ -382,25 +382,25 @@ class JoinedTable:
 
     rows: FrameRows
     items: tuple[str, ...]
-    columns: Mapping[str, str]  #: their internal names, by their original names
-    what: str  #: for messages
-    one: str
+    columns: Mapping[str, str]  #: internal names of columns, by their original names
+    what: str  #: name of the table, for messages
+    one: str  #: name of a value, for messages
 
 
 @dataclass(frozen=True)
 class Join:
-    """The join: both sides, the carried columns, and the policies."""
+    """The join of both sides: their columns, the tables to join, the carried columns, and the policies."""
 
     sides: tuple[FrameSide, FrameSide]
     policies: Policies
     weighted: bool
-    carried: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})  #: columns of either side, by new name
+    carried: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})  #: attributes by side, by new name
     tables: tuple[JoinedTable, ...] = ()
     parts: Mapping[str, str] = field(default_factory=dict)  #: parts of ids to slice by, by new name
 
     @property
     def items(self) -> list[str]:
-        """The columns of the ids."""
+        """The columns of item ids."""
         return [f"i{k}" for k in range(len(self.sides[0].items))]
 
     def labels(self, side: str) -> list[str]:
@@ -409,7 +409,7 @@ class Join:
 
     @property
     def makes_own(self) -> bool:
-        """Whether items may be singleton clusters, keyed by their ids in `t_own` and `p_own`."""
+        """Whether policies may make singletons, whose keys are item ids in the columns `t_own` and `p_own`."""
         return self.policies.may_leave_alone
 
     def keys(self, side: str) -> list[str]:
@@ -417,11 +417,11 @@ class Join:
         return [*self.labels(side), *([f"{side}_own"] if self.makes_own else [])]
 
     def is_there(self, side: str) -> Any:
-        """Return whether a row or cell has a cluster of this side, after policies."""
+        """Return the condition that a row or cell has a cluster of this side, after policies."""
         return reduce(or_, (functions().col(name).isNotNull() for name in self.keys(side)))
 
     def rows(self) -> Any:
-        """Return the rows of all items: ids, keys, `w`, `kind`, `again`, `fault`, and the carried columns."""
+        """Return a row for each item: ids, keys of clusters, `w`, `kind`, `again`, `fault`, and carried columns."""
         sql = functions()
         truth, prediction = (_one_row_each(self, which, prefix) for which, prefix in enumerate((TRUE, PRED)))
         both = truth.join(prediction, self.items, "full")
@@ -463,7 +463,7 @@ class Join:
         return is_noise(tuple(self.labels(side)), noise, kinds)
 
     def _keys(self, absent: Mapping[str, Any], alone: Mapping[str, Any]) -> list[Any]:
-        """Return the labels of shared clusters and the ids of singleton items, of either side."""
+        """Return the columns of both sides that identify clusters: labels, and item ids for singletons by policy."""
         sql, policies = functions(), self.policies
         own = sql.col("i0") if len(self.items) == 1 else sql.struct(*self.items)
         made = {TRUE: PREDICTION_ONLY if policies.prediction == "singleton" else None}
@@ -479,7 +479,7 @@ class Join:
         return found
 
     def _weight(self) -> list[Any]:
-        """Return the weight of each row, NaN if unknown; the first known weight counts."""
+        """Return the column of weights: the first known weight of each row, NaN if there is none."""
         if not self.weighted:
             return []
         sql = functions()
@@ -491,7 +491,7 @@ class Join:
 
 
 def _standard(side: FrameSide, prefix: str) -> list[Any]:
-    """Return ids and labels of a side under their internal names, integers as 64 bits."""
+    """Return the ids and labels of a side as columns under their internal names, with 64-bit integers."""
     found = []
     for column, names, letter in (
         (side.example.items, side.items, "i"),
@@ -504,9 +504,9 @@ def _standard(side: FrameSide, prefix: str) -> list[Any]:
 
 
 def _one_row_each(join: Join, which: int, prefix: str) -> Any:
-    """Return a side with one row for each item, and its number of rows: `t_rows`, `p_rows`.
+    """Return a side with one row for each item, and the item's number of rows as `t_rows` or `p_rows`.
 
-    Where no row may repeat another, items with several are left out, which shows in the final counts of rows.
+    If rows must not repeat, items with several rows are left out, which the final counts of rows reveal.
     """
     side = join.sides[which]
     own = [quoted(name).alias(new) for name, new in join.carried[which].items()]
@@ -520,7 +520,7 @@ def _one_row_each(join: Join, which: int, prefix: str) -> Any:
 
 
 def _with_rows(frame: Any, items: Sequence[str], name: str) -> Any:
-    """Add the number of rows of each item; the only sort key is the item, which Spark can radix-sort."""
+    """Add the number of rows of each item; only the item is sorted by, for which Spark has a radix sort."""
     from pyspark.sql import Window
 
     sql = functions()
@@ -528,11 +528,11 @@ def _with_rows(frame: Any, items: Sequence[str], name: str) -> Any:
 
 
 def _first_of_equal(frame: Any, join: Join, prefix: str, *, weighted: bool) -> Any:
-    """Return the first row of each item, its number of rows, and whether they differ."""
+    """Return the first row of each item, with its number of rows and whether these differ."""
     from pyspark.sql import Window
 
     sql, labels = functions(), join.labels(prefix)
-    ordered = Window.partitionBy(*join.items).orderBy(*labels)  # one order, and so one sort, for all columns
+    ordered = Window.partitionBy(*join.items).orderBy(*labels)  # one order for all, so Spark sorts once
     by_item = ordered.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     values = sql.struct(*labels, *([f"{prefix}_w"] if weighted else []))
     differ = sql.min(values).over(by_item) != sql.max(values).over(by_item)
@@ -542,7 +542,7 @@ def _first_of_equal(frame: Any, join: Join, prefix: str, *, weighted: bool) -> A
 
 
 def _repeats(policies: Policies) -> list[Any]:
-    """Return the number of rows of an item that were left out as repeats; nothing where repeats are not allowed."""
+    """Return the column of the number of repeated rows dropped per item; empty if repeats are not allowed."""
     if policies.duplicates == "raise":
         return []
     sql = functions()
@@ -551,7 +551,7 @@ def _repeats(policies: Policies) -> list[Any]:
 
 
 def _fault(policies: Policies, tables: Sequence[JoinedTable]) -> list[Any]:
-    """Return 1 if rows of an item differ or a table has several, otherwise 0; nothing where that is impossible."""
+    """Return the column that is 1 for items with differing rows or several rows in a table; empty if impossible."""
     sql = functions()
     found = [sql.col(f"{table.what}_rows") > 1 for table in tables]
     if policies.duplicates == "drop":
@@ -562,7 +562,7 @@ def _fault(policies: Policies, tables: Sequence[JoinedTable]) -> list[Any]:
 
 
 def _of_table(table: JoinedTable, items: Sequence[str]) -> Any:
-    """Return a table of weights or attributes with one row for each item, and its number of rows."""
+    """Return a table of weights or attributes with one row for each item, and the item's number of rows."""
     ids = [
         quoted(name).cast("bigint") if table.rows.is_integer(name) else quoted(name) for name in table.items
     ]
@@ -574,7 +574,7 @@ def _of_table(table: JoinedTable, items: Sequence[str]) -> Any:
 
 
 def explain_repeats(join: Join, n_rows: Sequence[int]) -> None:
-    """Raise for rows that repeat an item, with their number and examples; do nothing if there are none."""
+    """Raise an error on rows that repeat an item, with their number and examples, if there are any."""
     sql = functions()
     for which, prefix in enumerate((TRUE, PRED)):
         side = join.sides[which]
@@ -609,7 +609,7 @@ def explain_repeats(join: Join, n_rows: Sequence[int]) -> None:
 
 
 def explain_unmatched(join: Join, counts: Sequence[int], n_rows: Sequence[int]) -> None:
-    """Raise if the policies do not allow that a side lacks items; `counts` has those of `kind` 1 and 2."""
+    """Raise if a policy forbids missing items and there are some; `counts` are truth-only and prediction-only items."""
     choices = (
         (join.policies.truth, ("drop", "singleton")),
         (join.policies.prediction, ("drop", "singleton", "outside")),
@@ -623,7 +623,7 @@ def explain_unmatched(join: Join, counts: Sequence[int], n_rows: Sequence[int]) 
 
 
 def explain_unweighted(join: Join, n_items: int) -> None:
-    """Raise for scored or counted items without a weight; called where some were found."""
+    """Raise the error on scored or counted items without a weight, of which some were found."""
     sql = functions()
     kinds = [COMMON]
     kinds += [TRUTH_ONLY] if join.policies.truth != "drop" else []
@@ -633,13 +633,13 @@ def explain_unweighted(join: Join, n_items: int) -> None:
     raise Unweighted("both sides", rows.count(), n_items, named, len(kinds) > 1).error()
 
 
-#: Minimal rows of a side for a search for heavy clusters, and the size of its sample.
+#: The least rows of a side in which heavy clusters are searched, and the size of the sample for the search.
 SKEW_FROM, SAMPLE = 1 << 22, 1 << 14
-#: A cluster with this share of the rows is heavy.
+#: A cluster with a larger share of the rows is heavy.
 HEAVY = 1 / 128
-#: Clusters are few if their number in a sample is less than this share of its rows.
+#: Clusters are few if a sample has fewer of them than this share of its rows.
 FEW_SHARE = 1 / 2
-#: Number of groups over which the cells of a heavy cluster are spread, and the cells that a side lacks.
+#: Groups over which the cells of a heavy cluster are spread, and groups for cells without a cluster of a side.
 SPREAD, SPREAD_ABSENT = 64, 1 << 10
 
 Label = tuple[Any, ...]
@@ -647,7 +647,7 @@ Label = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Heavy:
-    """The heavy clusters of either side, and whether both sides have few."""
+    """The heavy clusters of each side, and whether both sides have few clusters for their rows."""
 
     true: list[Label] = field(default_factory=list)
     pred: list[Label] = field(default_factory=list)
@@ -662,7 +662,7 @@ class Heavy:
 
 
 def find_heavy(sides: tuple[FrameSide, FrameSide], n_rows: tuple[int, int]) -> Heavy:
-    """Return the clusters that are heavy in a sample; none for small inputs."""
+    """Return the clusters that are heavy in a sample of rows; small inputs are not searched."""
     found: list[list[Label]] = []
     few = []
     for side, n in zip(sides, n_rows, strict=True):
@@ -686,7 +686,7 @@ class Cells:
 
     @property
     def sliced(self) -> list[str]:
-        """The columns that cells are cut by in addition to their clusters."""
+        """The attribute columns that divide cells into parts."""
         return self.join.extra
 
     @property
@@ -695,10 +695,10 @@ class Cells:
         return ["n", *(["w"] if self.join.weighted else [])]
 
     def grouped(self, rows: Any) -> Any:
-        """Return the cells of rows: keys, `n`, `w`; `kind`, `again` and `fault` where policies do not imply them.
+        """Return the cells of rows: keys, `n`, `w`, and `kind`, `again` and `fault` unless policies imply them.
 
-        Rows are partitioned by predicted cluster, so that cells need no separate shuffle; but where clusters are few,
-        or heavy, cells are far fewer than rows, and a shuffle before is worth its cost.
+        Rows are partitioned by predicted cluster, so cells need no shuffle of their own. If clusters are few or heavy,
+        there are far fewer cells than rows; rows are then grouped first, and only cells are partitioned.
         """
         sql, join = functions(), self.join
         asked = [sql.count(sql.lit(1)).alias("n")]
@@ -715,28 +715,28 @@ class Cells:
         )
 
     def together(self, side: str) -> list[str]:
-        """Return the columns that gather the cells of a cluster; see `_placed`."""
+        """Return the columns by which the cells of a cluster are brought together; see `_placed`."""
         if len(self.join.keys(side)) == 1 and not self.heavy.of(side):
             return [f"{side}_by"]
         return [*self.join.keys(side), f"{side}_by"]
 
     def with_margins(self, cells: Any) -> Any:
-        """Return cells with the sums over their predicted and over their true cluster.
+        """Return cells with the number (`_n`) and weight (`_w`) of items in their clusters.
 
-        `b_n`, `b_w` and `a_n`, `a_w` are of the scored items, `u_n`, `u_w` of prediction-only ones, `l_n`, `l_w` of
-        truth-only ones. Where there are slices, `c_n` and `c_w` are of the whole cell, and `head` is true in one of its
-        parts.
+        `b_` counts the scored and `u_` the prediction-only items of the predicted cluster, and `a_` the scored and `l_`
+        the truth-only items of the true cluster. With slices, `c_` counts the items of the whole cell, and `head` is
+        true in one of its parts.
         """
         cells = self._summed_over(cells, PRED, TRUE, "b", "u").drop("p_by")
         cells = self._summed_over(self._placed(cells, TRUE, PRED), TRUE, PRED, "a", "l")
         return self._whole_cells(cells) if self.sliced else cells
 
     def _summed_over(self, cells: Any, side: str, other: str, scored: str, lacking: str) -> Any:
-        """Add the sums over the clusters of a side: of items that the `other` side has, and of those it lacks."""
+        """Add the sums over the clusters of a side, separately for items that the `other` side has, and lacks."""
         from pyspark.sql import Window
 
         within = Window.partitionBy(*self.together(side))
-        if self.sliced and side == TRUE:  # so that one sort also serves the whole cells
+        if self.sliced and side == TRUE:  # with this order, whole cells need no other sort
             end = Window.unboundedPreceding, Window.unboundedFollowing
             order = [*self.join.keys(side), *self.join.keys(other), *self.sliced]
             within = within.orderBy(*(n for n in order if n not in self.together(side))).rowsBetween(*end)
@@ -745,7 +745,7 @@ class Cells:
         return self._with_heavy(found, cells, side, sums) if self.heavy.of(side) else found
 
     def _sums(self, side: str, other: str, scored: str, lacking: str) -> dict[str, Any]:
-        """Return the sums over clusters of a side by name; cells without one may share a partition with any."""
+        """Return the sums over a side's clusters by name; they skip cells that have no cluster of this side."""
         sql, join = functions(), self.join
         here, there = join.is_there(side), join.is_there(other)
         found = {}
@@ -755,9 +755,9 @@ class Cells:
         return found
 
     def _placed(self, frame: Any, side: str, other: str) -> Any:
-        """Add `t_by` or `p_by`, which spreads rows without a cluster of this side, and the cells of heavy clusters.
+        """Add the partition key `t_by` or `p_by`, which spreads cells without a cluster, and those of heavy clusters.
 
-        It is the label itself where that is one column: Spark sorts by one column far faster than by several.
+        The key is the label itself if labels are one column: Spark sorts by one column far faster than by several.
         """
         sql, join = functions(), self.join
         by_other = sql.xxhash64(*join.keys(other))
@@ -782,7 +782,7 @@ class Cells:
         return sql.coalesce(reduce(or_, matches), sql.lit(False))
 
     def _with_heavy(self, found: Any, cells: Any, side: str, asked: dict[str, Any]) -> Any:
-        """Replace the partial sums over groups of heavy clusters by the margins of the whole clusters."""
+        """Replace the sums over parts of heavy clusters with the sums over the whole clusters."""
         sql, names = functions(), self.join.labels(side)
         keys = [sql.col(name).alias(f"heavy_{name}") for name in names]
         margins = (
@@ -800,7 +800,7 @@ class Cells:
         )
 
     def _whole_cells(self, cells: Any) -> Any:
-        """Add the sums over each whole cell, and mark one of its parts."""
+        """Add the sums over each whole cell, and mark one of its parts as `head`."""
         from pyspark.sql import Window
 
         sql, join = functions(), self.join

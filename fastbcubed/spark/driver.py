@@ -1,4 +1,4 @@
-"""The Spark engine: DataFrames → one row per item → cells → cells with margins → sums → scores (→ tables)."""
+"""The steps of the Spark engine: DataFrames → one row per item → cells → margins → sums → scores (→ tables)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fastbcubed.spark.aggregate import (
 from fastbcubed.spark.frames import FrameSide, Looked, Weighted, ids_of, look, open_sides, quoted
 from fastbcubed.spark.spark_evaluation import Asked, Frames, SparkEvaluation, Stored, joined
 
-#: Relative difference allowed between sums of the same weights in another order.
+#: The relative difference between sums of weights that another order of summation may cause.
 WEIGHT_BOUND = 1e-6
 
 
@@ -102,7 +102,7 @@ def _write(
 
 
 def _streamed(plan: Cells, cells: Any) -> Any:
-    """Return the columns of cells that the kernels take."""
+    """Return the columns of cells that kernels need."""
     join = plan.join
     there = [join.is_there(side).alias(f"{side}_there") for side in ("t", "p")]
     named = [*(name for name in ("kind", "again", "fault") if name in cells.columns), *plan.summed]
@@ -112,14 +112,14 @@ def _streamed(plan: Cells, cells: Any) -> Any:
 
 
 def _kept(cells: Any, held: ExitStack) -> Any:
-    """Return cells persisted by Spark, in memory or on its disks, until all is done."""
+    """Return the cells, persisted by Spark in memory or on its disks until the evaluation ends."""
     cells = cells.persist()
     held.callback(cells.unpersist)
     return cells
 
 
 def _summed(cells: Any, question: Question, join: Join, looked: list[Looked]) -> Sums:
-    """Return the sums of all cells, or raise for faults found in the rows."""
+    """Return the sums over all cells, or raise an error on faults found in the rows."""
     sums = sums_of_job(cells, question)
     n_rows = [side.n_rows for side in looked]
     lost = None if sums is None else _lost(sums, join, looked)
@@ -139,7 +139,7 @@ def _summed(cells: Any, question: Question, join: Join, looked: list[Looked]) ->
 
 
 def _lost(sums: Sums, join: Join, looked: list[Looked]) -> int:
-    """Return the number of rows missing between the input and the sums; negative if rows were added."""
+    """Return the number of input rows that the sums lack; negative if they have more."""
     nulls = sum(side.n_null for side in looked) if join.policies.nulls == "drop" else 0
     counts = sums.counts
     expected = sum(side.n_rows for side in looked) - nulls
@@ -148,7 +148,7 @@ def _lost(sums: Sums, join: Join, looked: list[Looked]) -> int:
 
 
 def _require_weight(sums: Sums, join: Join, looked: list[Looked]) -> None:
-    """Raise if weight was lost or multiplied between the side that has it and the sums."""
+    """Raise if the weights in the sums do not add up to those of the side that has them."""
     for kind, (side, own) in enumerate(zip(join.sides, looked, strict=True), 1):
         if side.weight is None or sums.counts["again"]:
             continue
@@ -159,7 +159,7 @@ def _require_weight(sums: Sums, join: Join, looked: list[Looked]) -> None:
                 f"{found}: the DataFrames return different rows each time they are read. Write them to a "
                 "table first"
             )
-        return  # weights of the truth come before those of the prediction
+        return  # weights of the truth take precedence over those of the prediction
 
 
 def _require_common(sums: Sums, join: Join, looked: list[Looked]) -> None:

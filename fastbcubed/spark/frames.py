@@ -1,4 +1,4 @@
-"""Spark DataFrames → two sides with columns of the same names and types; rows that no policy allows are found first."""
+"""Spark DataFrames → two sides with chosen columns, whose rows and weights are checked first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from fastbcubed.inputs.keys import check_kinds
 from fastbcubed.inputs.pair import Given, SideRequest, per_side, side_requests
 from fastbcubed.inputs.tables import Source, column_names, read_columns
 
-#: Spark types by name: the Arrow type that they are read as, and an example value.
+#: Spark types by name: the Arrow type as which they are read, and an example value.
 TYPES: Mapping[str, tuple[pa.DataType, Any]] = {
     "byte": (pa.int8(), 1), "short": (pa.int16(), 1), "integer": (pa.int32(), 1), "long": (pa.int64(), 1),
     "string": (pa.string(), ""), "binary": (pa.binary(), b""), "boolean": (pa.bool_(), True),
@@ -57,7 +57,7 @@ def functions() -> Any:
 
 
 class FrameRows(Source):
-    """The columns of an unread DataFrame: one row stands for all where types matter."""
+    """The columns of an unread DataFrame, with one example row, from which types are derived."""
 
     def __init__(self, frame: Any, where: str) -> None:
         super().__init__(frame.columns, where, 1, self._examples)
@@ -86,7 +86,7 @@ class FrameRows(Source):
 
 @dataclass(frozen=True)
 class FrameSide:
-    """One side: the DataFrame, the roles of its columns, and a row that stands for all where types matter."""
+    """One side: the DataFrame, the roles of its columns, and an example row, from which types are derived."""
 
     rows: FrameRows
     items: tuple[str, ...]
@@ -111,7 +111,7 @@ class FrameSide:
 
 
 def open_sides(given: Given, policies: Policies) -> tuple[FrameSide, FrameSide]:
-    """Choose the columns of both sides, and raise where they cannot be joined."""
+    """Choose the columns of both sides; raise an error if these cannot be joined."""
     _require_frames(given)
     asked = side_requests(given.item, given.cluster)
     truth, prediction = (
@@ -165,7 +165,7 @@ def _open(frame: Any, asked: SideRequest, weight: Any) -> FrameSide:
 
 
 def item_names(rows: FrameRows, item: Any, truth: FrameSide) -> tuple[str, ...]:
-    """Return the item columns of a table of weights or attributes: as given, otherwise named as in the truth."""
+    """Return the item columns of a table of weights or attributes: the given ones, or those named as in the truth."""
     asked = column_names(per_side(item, "item")[0], "item")
     if not set(asked) <= set(rows.names) and set(truth.items) <= set(rows.names):
         asked = list(truth.items)
@@ -177,7 +177,7 @@ def item_names(rows: FrameRows, item: Any, truth: FrameSide) -> tuple[str, ...]:
 
 
 def _refuse_floats(column: Column) -> None:
-    """Refuse floats as ids, without checking whether all are whole."""
+    """Raise an error for ids that are floats or decimals, even if all are whole numbers."""
     for name, part in zip(column.names, column.parts, strict=True):
         if column.was_fractional or pa.types.is_floating(part.type) or pa.types.is_decimal(part.type):
             raise IdTypeError(
@@ -186,7 +186,7 @@ def _refuse_floats(column: Column) -> None:
             )
 
 
-#: Examples for a message: one more than it shows.
+#: The number of examples read for a message: one more than it shows.
 FEW = 4
 
 
@@ -202,7 +202,7 @@ class Looked:
 
 @dataclass(frozen=True)
 class Weighted:
-    """A column of weights, and their items."""
+    """A column of weights, and the columns of their items."""
 
     frame: Any
     items: tuple[str, ...]
@@ -216,21 +216,21 @@ class Weighted:
 
     @property
     def is_unknown(self) -> Any:
-        """Whether a weight is null or NaN."""
+        """The condition that a weight is null or NaN."""
         return self.values.isNull() | functions().isnan(self.values)
 
     def is_out_of_range(self, *, outer: bool) -> Any:
-        """Return whether a weight is invalid; zeros pass if `outer`."""
+        """Return the condition that a weight is out of range; zeros are allowed if `outer`."""
         least, most = kernels.sums.LEAST, kernels.sums.MOST
         fine = (self.values >= least) & (self.values <= most)
         return ~(fine | (self.values == 0.0)) if outer else ~fine
 
     def asked(self, *, outer: bool) -> dict[str, Any]:
-        """Return the counts to compute of weights, by name."""
+        """Return the counts of weights to compute, by name."""
         return {"unknown": _count(self.is_unknown), "bad": _count(self.is_out_of_range(outer=outer))}
 
     def require(self, found: Mapping[str, Any], *, outer: bool) -> None:
-        """Raise for invalid weights, with some of them and their items."""
+        """Raise an error on invalid weights, with a few of them and their items."""
         items = [quoted(name) for name in self.items]
         if found["unknown"]:
             named = ids_of(self.frame.where(self.is_unknown).select(*items).orderBy(*items))
@@ -253,17 +253,17 @@ class Weighted:
 
 
 def quoted(name: str) -> Any:
-    """Return the column of this name, whatever characters it contains."""
+    """Return the column of this name, which may contain any characters."""
     return functions().col("`" + name.replace("`", "``") + "`")
 
 
 def any_null(names: Any) -> Any:
-    """Return whether one of several columns is null."""
+    """Return the condition that at least one of these columns is null."""
     return reduce(or_, (quoted(name).isNull() for name in names))
 
 
 def is_noise(names: tuple[str, ...], noise: Any, kinds: tuple[str, ...]) -> Any:
-    """Return whether a label is the noise label; never where it has another type."""
+    """Return the condition that a label is the noise label; always false if the types differ."""
     sql = functions()
     values = noise if isinstance(noise, tuple | list) else (noise,)
     types: dict[str, type] = {"integer": int, "string": str, "binary": bytes}
@@ -278,7 +278,7 @@ def is_noise(names: tuple[str, ...], noise: Any, kinds: tuple[str, ...]) -> Any:
 def look(
     sides: Sequence[FrameSide], policies: Policies, table: Weighted | None, *, outer: bool
 ) -> list[Looked]:
-    """Count the rows of both sides in one job, and raise for rows not allowed there or in a table of weights."""
+    """Count the rows of both sides in one job, and raise an error on invalid rows or weights."""
     own = [Weighted(s.frame, s.items, s.weight, s.name) if s.weight else None for s in sides]
     asked = [
         _asked(side, policies.of_side(k), w, outer=outer)
@@ -300,7 +300,7 @@ def look(
 
 
 def _asked(side: FrameSide, policies: Policies, weighted: Weighted | None, *, outer: bool) -> dict[str, Any]:
-    """Return the counts to compute of a side, by name."""
+    """Return the counts of a side to compute, by name."""
     sql, noise = functions(), policies.noise
     asked = {"rows": sql.count(sql.lit(1))}
     asked["no_item"] = _count(any_null(side.items))
@@ -353,11 +353,11 @@ def _require(
 
 
 def first_items(side: FrameSide, condition: Any) -> list[Any]:
-    """Return the ids of a few rows of a side, for a message."""
+    """Return the item ids of a few rows of a side that meet a condition, for a message."""
     return ids_of(side.frame.where(condition).select(*map(quoted, side.items)))
 
 
 def ids_of(frame: Any) -> list[Any]:
-    """Return the first ids of a DataFrame of ids; composite ones as tuples."""
+    """Return the first rows of a DataFrame of ids as values, or as tuples for composite ids."""
     rows = frame.limit(FEW).collect()
     return [row[0] if len(row) == 1 else tuple(row) for row in rows]

@@ -1,4 +1,4 @@
-"""An evaluation on Spark: scores from merged sums, and listings as DataFrames."""
+"""The evaluation on Spark: scores from sums of all tasks, and listings as DataFrames."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ from fastbcubed.spark.aggregate import (
 from fastbcubed.spark.frames import FrameRows, FrameSide, Looked, functions, item_names, quoted
 from fastbcubed.types import Sizes
 
-#: The sums over all cells that parts of the cells add up to, by kind.
+#: The sums that can be added up from parts of the cells.
 OF_PAIRS, OF_ENTROPIES = ("pairs", "wrong pairs"), ("entropies", "chance", "code lengths")
 OF_CLUSTERS = {"means of true clusters": "true", "means of pred clusters": "pred"}
 SERVED = (*OF_PAIRS, *OF_ENTROPIES, *OF_CLUSTERS)
@@ -104,17 +104,19 @@ class Asked:
         self.metrics = [m for m in metrics if m.name not in reasons]
         self.not_computed |= {name: Message(reason) for name, reason in reasons.items()}
         self.needed = aggregation.with_needs(self.metrics, request.beta)
-        self.sums = {name for m in self.needed if m.overall_only for name in m.sums}  #: over all cells
+        self.sums = {
+            name for m in self.needed if m.overall_only for name in m.sums
+        }  #: names of sums over all cells
 
     @property
     def needs_total(self) -> bool:
-        """Whether some scores need the number or weight of all scored items, so that cells pass twice."""
+        """Whether a score needs the number or weight of all scored items, so that cells are streamed twice."""
         return any(m.uses_tn for m in self.needed) or (
             self.weighted and not self.sums.isdisjoint(OF_ENTROPIES)
         )
 
     def question(self, **about: Any) -> Question:
-        """Return the sums requested of the cells."""
+        """Return the sums to compute from the cells."""
         request = self.request
         sides = [side for name, side in OF_CLUSTERS.items() if name in self.sums]
         return Question(
@@ -128,18 +130,18 @@ class Asked:
         )  # fmt: skip
 
     def counting(self, **about: Any) -> Question:
-        """Return a request for counts only."""
+        """Return a question that asks only for counts."""
         return Question(self.weighted, self.request.outer, self.request.outside, **about)
 
 
 def _is_served(metric: Metric) -> bool:
-    """Return whether Spark can compute a score, and all scores it is combined from, from sums of cells."""
+    """Return whether a score, and all scores from which it is combined, can be computed from sums over cells."""
     own = not metric.overall_only or set(metric.sums) <= set(SERVED)
     return own and all(map(_is_served, metric.needs))
 
 
 def sums_of_scores(asked: Asked, sums: Sums, question: Question, pool: Pool) -> dict[str, Any]:
-    """Return the sums over all cells that the scores are computed from, by the names of `metrics.sums`."""
+    """Return the sums over all cells from which scores are computed, by their names in `metrics.sums`."""
     floats, n_items = sums.floats, sums.counts["n_items"]
     found: dict[str, Any] = {}
     for name, side in OF_CLUSTERS.items():
@@ -164,13 +166,13 @@ def sums_of_scores(asked: Asked, sums: Sums, question: Question, pool: Pool) -> 
 
 
 def clusters_of(sizes: Sizes) -> Sizes:
-    """Return cluster sizes and the number of clusters of each, from the items in clusters of each size."""
+    """Return cluster sizes and the number of clusters of each size, given the number of items in these clusters."""
     known, items = sizes
     return known, items // known
 
 
 def means_of(sums: Sums) -> dict[str, float]:
-    """Return the means over items of scores."""
+    """Return the means over items of scores, by name."""
     total = sums.floats["weight"]
     if not 0 < total < math.inf:
         raise WeightError(f"the weights of the scored items add up to {total}; there is no mean over them")
@@ -187,7 +189,7 @@ def scored(asked: Asked, sums: Sums, question: Question, pool: Pool) -> Scored:
 
 
 def coverage_of(sums: Sums, looked: Iterable[Looked]) -> Coverage:
-    """Return the counts of items of both sides, and of one side only."""
+    """Return the numbers and weights of items of both sides, and of items that only one side has."""
     sides = list(looked)
     counts, weights = sums.counts, sums.floats
     return Coverage(
@@ -200,32 +202,32 @@ def coverage_of(sums: Sums, looked: Iterable[Looked]) -> Coverage:
 
 
 def bounds_of(sums: Sums, question: Question, coverage: Coverage) -> Bounds | None:
-    """Return the bounds of the precision over all possible labels of the prediction-only items that were dropped."""
+    """Return the bounds of the precision over all possible true labels of the dropped prediction-only items."""
     if not question.bounded or not coverage.n_prediction_only:
         return None
     return bounds_from(np.array([sums.floats[f"bound {k}"] for k in range(3)]), sums.floats["weight"])
 
 
 def summary_of(sums: Sums) -> dict[str, dict[str, Any]]:
-    """Return items, clusters, singletons, largest, size quantiles and exactly recovered, of each side."""
+    """Return the summary of each side: items, clusters, singletons, largest size, size quantiles, exact clusters."""
     counts = sums.counts
     sizes = {side: clusters_of(own) for side, own in sums.sizes.items()}
     return describe(sizes, counts["n_items"], counts["n_exact"])
 
 
-#: Reason why an attribute of both sides needs a prefix here.
+#: The reason why the name of an attribute that both sides have needs a prefix.
 NOT_COMPARED = "the Spark engine does not check whether they are equal"
 
 
 @dataclass(frozen=True)
 class Slicing:
-    """The slices of a request: the columns to carry with the rows, and the names of attributes there."""
+    """The slices of a request: the columns to carry with the rows, and their names."""
 
     keys: list[SliceKey]
     names: list[dict[str, Element]]
     carried: tuple[Mapping[str, str], Mapping[str, str]]
     tables: tuple[JoinedTable, ...]
-    parts: Mapping[str, str]  #: parts of ids, by new name
+    parts: Mapping[str, str]  #: columns of composite ids, by new name
 
     def tables_of(self, sums: Sums, question: Question, total: float) -> dict[str, Table]:
         """Return the slices by name."""
@@ -238,7 +240,7 @@ class Slicing:
 
 
 def find(request: Request, sides: tuple[FrameSide, FrameSide]) -> Slicing:
-    """Find the requested attributes; unknown ones raise before the work."""
+    """Find the requested attributes; raise an error on unknown ones before any work is done."""
     truth, prediction = sides
     given = request.given
     for key in request.slices:
@@ -288,19 +290,19 @@ def _weights(given: Given, truth: FrameSide) -> JoinedTable:
 
 
 def _located(element: Element, names: Mapping[str, str]) -> Element:
-    """Return an attribute, or bins of it, under the name of its column."""
+    """Return an attribute, or bins of it, under the internal name of its column."""
     if isinstance(element, Bins):
         return replace(element, name=names[element.name])
     return names.get(element, element)
 
 
-#: Columns of clusters before losses and scores.
+#: The columns of clusters that precede losses and scores.
 FIRST = ("cluster", "n_items", "weight", "n_parts", "exact", "outcome")
 
 
 @dataclass(frozen=True)
 class Frames:
-    """DataFrames made of the cells: `cells` has the scored ones, each once, with keys, margins and scores."""
+    """Listings as DataFrames; `cells` has each scored cell once, with keys, margins and scores."""
 
     join: Join
     question: Question
@@ -312,7 +314,7 @@ class Frames:
     def of(
         cls, join: Join, question: Question, metrics: list[Metric], total: tuple[int, float], margins: Any
     ) -> Frames:
-        """Score cells with margins on the executors; `total` is the number and the weight of scored items."""
+        """Score cells with margins on the executors; `total` has the number and the weight of scored items."""
         found = margins.where(join.is_there(TRUE) & join.is_there(PRED))
         if join.extra:
             found = found.where("head").drop("head", "n", "w", *join.extra)
@@ -327,7 +329,7 @@ class Frames:
         return cls(join, asked, metrics, total[1], scored)
 
     def label(self, side: str) -> Any:
-        """Return the label of a cluster, a struct if it is composite; null for one made by a policy."""
+        """Return the column of cluster labels, a struct if composite; null for clusters made by a policy."""
         names = self.join.labels(side)
         if len(names) == 1:
             return functions().col(names[0])
@@ -371,7 +373,7 @@ class Frames:
         )  # fmt: skip
 
     def _attributes(self) -> list[tuple[str, str]]:
-        """Return the carried attributes, under names that no other column has, and their columns."""
+        """Return the carried attributes: names that no other column has, and internal columns."""
         join = self.join
         found = [("truth", *each) for each in join.carried[0].items()]
         found += [("prediction", *each) for each in join.carried[1].items()]
@@ -419,19 +421,19 @@ Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def _schema(fields: Iterable[Any], floats: Iterable[str]) -> str:
-    """Return the schema of a DataFrame with these columns, and with more of floats."""
+    """Return the schema of a DataFrame with these columns, followed by columns of floats."""
     known = [f"`{field.name}` {field.dataType.simpleString()}" for field in fields]
     return ", ".join([*known, *(f"`{name}` double" for name in floats)])
 
 
 def _scores(metrics: list[Metric], beta: float) -> dict[str, Metric]:
-    """Return the scores of cells that are listed for items and clusters, and their losses."""
+    """Return the losses and scores of cells that listings of items and clusters show, by name."""
     needed = groups.summed(groups.grouped(metrics), beta, losses=True)
     return {metric.name: metric for metric in needed}
 
 
 def _score_cells(question: Question, scores: dict[str, Metric]) -> Task:
-    """Return the function that adds weight, confusion matrix and scores to batches of scored cells."""
+    """Return the function that adds weights, confusion matrices and scores to batches of scored cells."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in in_blocks(batches, AT_ONCE):
@@ -456,7 +458,7 @@ def _score_cells(question: Question, scores: dict[str, Metric]) -> Task:
 
 
 def _mean_clusters(metrics: list[Metric], needed: list[Metric], beta: float, total: float) -> Task:
-    """Return the function that computes means, and their combinations, from sums by cluster."""
+    """Return the function that computes means, and scores combined from them, from sums by cluster."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in in_blocks(batches, AT_ONCE):
@@ -472,13 +474,13 @@ def _mean_clusters(metrics: list[Metric], needed: list[Metric], beta: float, tot
     return task
 
 
-#: The directories written for each level of `keep`.
+#: The directories that are written for each value of `keep`.
 DIRECTORIES = {"scores": (), "cells": ("cells", "true_clusters", "pred_clusters"), "items": ("items",)}
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The directories below a URI, which a session can read; no URI where nothing was written."""
+    """The directories below a URI, and the session that can read them; no URI if nothing was written."""
 
     session: Any
     uri: str | None = None
@@ -486,11 +488,11 @@ class Stored:
 
     @property
     def has_cells(self) -> bool:
-        """Whether cells and clusters are written."""
+        """Whether cells and clusters were written."""
         return self.uri is not None and self.keep != "scores"
 
     def frame(self, name: str) -> Any:
-        """Return the table written under this name, unread; raise NotKeptError if there is none."""
+        """Return the table of this name as an unread DataFrame; raise NotKeptError if it was not written."""
         needed = "items" if name == "items" else "cells"
         if self.uri is None or self.keep not in ("items", needed):
             what = "items were" if name == "items" else "cells were"
@@ -501,11 +503,11 @@ class Stored:
         return self.session.read.parquet(f"{self.uri}/{name}")
 
     def write(self, name: str, frame: Any) -> None:
-        """Write a DataFrame, replacing any under this name."""
+        """Write a DataFrame under this name, replacing an earlier one."""
         frame.write.mode("overwrite").parquet(f"{self.uri}/{name}")
 
     def write_text(self, name: str, text: str) -> None:
-        """Write a text as the one row of a directory of text."""
+        """Write a text as the only row of a directory of text files."""
         self.session.createDataFrame([(text,)], "value string").coalesce(1).write.mode("overwrite").text(
             f"{self.uri}/{name}"
         )
@@ -521,7 +523,7 @@ def joined(uri: Any) -> str:
 def first_of(
     frame: Any, metrics: list[Metric], order_by: str | None, limit: int | None, ids: Iterable[str]
 ) -> Table:
-    """Return the first rows of a DataFrame in the order of `listing.listed`: by rank, then by weight, then by id."""
+    """Return the first rows of a DataFrame, ordered by a column as in other listings, then by weight, then by id."""
     limit = require_limit(limit)
     ids = list(ids)
     order = [quoted(name).asc_nulls_last() for name in ids]
@@ -535,7 +537,7 @@ def first_of(
 
 
 def _worst_first(frame: Any, name: str, metrics: list[Metric]) -> Any:
-    """Return the order of a column from worst to best; NaN and null come last."""
+    """Return the expression that orders a column from worst to best, with NaN and null last."""
     from pyspark.sql.types import BooleanType, NumericType
 
     column = reduce(lambda a, b: a + b, map(quoted, LOSSES)) if name == LOSS else quoted(name)
@@ -549,7 +551,7 @@ def _worst_first(frame: Any, name: str, metrics: list[Metric]) -> Any:
 
 
 def where_label(frame: Any, column: str, label: Any) -> Any:
-    """Return the rows with a label; a tuple if composite."""
+    """Return the rows with this label, which is a tuple if composite."""
     sql = functions()
     kind = frame.schema[column].dataType
     if kind.typeName() != "struct":
@@ -560,7 +562,7 @@ def where_label(frame: Any, column: str, label: Any) -> Any:
 
 
 def attribute_columns(frame: Any, names: Iterable[str], fixed: Iterable[str]) -> Mapping[str, str]:
-    """Return the columns of attributes under their original names."""
+    """Return the columns of the named attributes, by original name."""
     known = [name for name in frame.columns if name not in fixed and "." in name]
     found = {}
     for name in names:
@@ -568,7 +570,7 @@ def attribute_columns(frame: Any, names: Iterable[str], fixed: Iterable[str]) ->
         if len(fits) != 1:
             there = ", ".join(known) or f"none; those that are named in {arg('slices', ...)} are written"
             raise ColumnError(
-                f"{'there is no' if not fits else 'there is more than one'} attribute {name!r} beside the items. There "
+                f"{'there is no' if not fits else 'there is more than one'} attribute {name!r} with the items. There "
                 f"are: {there}." + did_you_mean(name, known)
             )
         found[name] = fits[0]
@@ -576,7 +578,7 @@ def attribute_columns(frame: Any, names: Iterable[str], fixed: Iterable[str]) ->
 
 
 def arrow_of(frame: Any) -> pa.Table:
-    """Return a DataFrame as an Arrow table; for few rows."""
+    """Return a DataFrame of few rows as an Arrow table."""
     if hasattr(frame, "toArrow"):
         return frame.toArrow()
     rows = frame.collect()
@@ -588,7 +590,7 @@ def arrow_of(frame: Any) -> pa.Table:
 
 
 def _plain(value: Any) -> Any:
-    """Return a Spark row, the form of a composite id, as a dict."""
+    """Return a value, with a Spark row, the form of a composite id, as a dict."""
     return value.asDict() if hasattr(value, "asDict") else value
 
 
@@ -599,7 +601,7 @@ class KeptOnSpark(Kept):
     """The data of an evaluation whose cells and items stay on Spark."""
 
     def require_items(self) -> NoReturn:
-        """Raise NotKeptError."""
+        """Raise NotKeptError: items are not available on this machine."""
         raise NotKeptError(
             "the items stay on Spark. Slices are computed while cells are counted: name them in "
             f"{arg('slices', ...)} of evaluate; items are listed by items(limit=…) and items_df() where "
@@ -611,32 +613,32 @@ class SparkEvaluation(Evaluation):
     """The scores of a clustering of DataFrames; see `fastbcubed.Evaluation`.
 
     Scores, slices, coverage and summary are local. Items, cells and clusters are in `out`: `items`, `cells` and
-    `clusters` read up to `limit` rows, sorted and cut by Spark, and `items_df`, `cells_df` and `clusters_df` return
-    them unread.
+    `clusters` read up to `limit` rows, which Spark sorts and limits, and `items_df`, `cells_df` and `clusters_df`
+    return unread DataFrames.
     """
 
     stored: Stored
 
     @classmethod
     def of(cls, stored: Stored, figures: Figures, kept: Kept, origin: Origin) -> SparkEvaluation:
-        """Return an evaluation whose tables have been written."""
+        """Return an evaluation whose tables were written to `stored`."""
         ev = cls(figures, KeptOnSpark(kept.cells, kept.policies), origin)
         ev.stored = stored
         return ev
 
     def items_df(self) -> Any:
-        """Return every scored item, unread: the columns of `items`, and the attributes of the requested slices.
+        """Return all scored items as a DataFrame: the columns of `items`, and the attributes of requested slices.
 
-        The DataFrames of items, cells and clusters raise NotKeptError if they were not written.
+        This and the DataFrames of cells and clusters raise NotKeptError if they were not written.
         """
         return self.stored.frame("items")
 
     def cells_df(self) -> Any:
-        """Return the cells, unread: the columns of `cells`."""
+        """Return all cells as a DataFrame with the columns of `cells`."""
         return self.stored.frame("cells")
 
     def clusters_df(self, side: str) -> Any:
-        """Return the clusters of a side ("true" or "pred"; also "truth", "prediction"), unread: as in `clusters`."""
+        """Return all clusters of a side ("true" or "pred") as a DataFrame with the columns of `clusters`."""
         return self.stored.frame(f"{side_of(side)}_clusters")
 
     def items(
@@ -648,7 +650,7 @@ class SparkEvaluation(Evaluation):
         order_by: str | None = None,
         limit: int | None = LIMIT,
     ) -> Table:
-        """Return scored items as `Evaluation.items` does, by id unless they are ordered; None for all of them."""
+        """Return scored items as `Evaluation.items` does, by default in the order of ids; `limit=None` returns all."""
         frame = self.items_df()
         for name, label in (("true_cluster", true_cluster), ("pred_cluster", pred_cluster)):
             frame = frame if label is None else where_label(frame, name, label)
@@ -660,7 +662,7 @@ class SparkEvaluation(Evaluation):
         return first_of(frame.select(*chosen), self.metrics, order_by, limit, ["item"])
 
     def cells(self, *, order_by: str | None = None, limit: int | None = LIMIT) -> Table:
-        """Return cells as `Evaluation.cells` does, those with the largest losses first; None for all of them."""
+        """Return cells as `Evaluation.cells` does, those with the largest losses first; `limit=None` returns all."""
         return first_of(self.cells_df(), [], order_by or LOSS, limit, ["true_cluster", "pred_cluster"])
 
     def clusters(
@@ -671,7 +673,7 @@ class SparkEvaluation(Evaluation):
         limit: int | None = LIMIT,
         outcome: str | None = None,
     ) -> Table:
-        """Return clusters as `Evaluation.clusters` does, the costliest first; None for all of them."""
+        """Return clusters as `Evaluation.clusters` does, the costliest first; `limit=None` returns all."""
         side = side_of(side)
         frame = self.clusters_df(side)
         if outcome is not None:
@@ -730,7 +732,7 @@ class SparkEvaluation(Evaluation):
             Where Spark writes. JSON goes to ``overall``, a directory of text, and, if the driver sees the directory, to
             ``overall.json`` and ``slices.parquet``, which `fastbcubed.load` reads.
         keep : {"scores", "cells", "items"}
-            More than "scores" where `out` was the same directory.
+            More than "scores" only if `out` was the same directory.
         repairs : int
             Not supported: 0.
 

@@ -1,4 +1,4 @@
-"""Scores at every threshold: the curve, its best points, and the merges that cost most."""
+"""Scores at every threshold: the curve, its best points, and the costliest merges."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.sweep_links.merge_tree import Effects, joining_places
 from fastbcubed.types import Floats
 
-#: Pairs together on both sides, on one of them, apart on both; and entropies, in the order that formulas take.
+#: Kinds of pairs (true and false positives and negatives) and of entropies, in the order in which formulas take them.
 PAIRS, OF_ENTROPIES = ("tp", "fp", "fn", "tn"), ("true", "pred", "true_given_pred", "pred_given_true")
-#: Scores of entropies that are kept up.
+#: Entropy scores that are updated at every threshold.
 ENTROPIES = (
     "cluster_entropy",
     "class_entropy",
@@ -47,68 +47,68 @@ ENTROPIES = (
     "v_measure",
 )
 
-#: Scores of a sweep unless others are requested; those that are not defined for the input are left out.
+#: The default scores of a sweep; those that are undefined for the input are left out.
 DEFAULT = (
     "precision", "recall", "f1", "over_merge_rate", "under_merge_rate", "pair_precision", "pair_recall", "pair_f1",
     "rand", "adjusted_rand", "elm_precision", "elm_recall", "elm_f1", "homogeneity", "completeness", "v_measure",
     "variation_of_information",
 )  # fmt: skip
-#: The reason that a score is known at requested thresholds only, and how to request it.
+#: Why a score is known only at requested thresholds, and how to request it.
 NOT_KEPT, AT_SOME = (
     "cannot be updated at every threshold: {}",
     f"{arg('thresholds', ...)} to compute it at named thresholds",
 )
-#: Figures of the clusters, which are always there.
+#: Figures of the clusters, which every curve has.
 COUNTED = ("clusters", "largest", "singletons")
 
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Sums by threshold, the weight of all scored items, and beta."""
+    """The sums behind scores by point of the curve, the weight of all scored items, and beta."""
 
     sums: Mapping[str, NDArray[Any]]
     total: float
     beta: float = 1.0
-    whole: Kept | None = None  #: that of all points, if these are some of them
+    whole: Kept | None = None  #: the sums of all points, if these are a selection
 
     def take(self, points: slice | NDArray[np.int64]) -> Kept:
-        """Return the sums of some points."""
+        """Return the sums at these points."""
         return Kept(_Taken(self.sums, points), self.total, self.beta, self.whole or self)
 
     @cached_property
     def n_pairs(self) -> float:
-        """The number or weight of all pairs."""
+        """The number or total weight of all pairs."""
         if self.whole is not None:
             return self.whole.n_pairs
         first = self.take(slice(0, 1))
         return float(sum(number[0] for number in first.pair_numbers))
 
     def mean(self, name: str) -> Floats:
-        """Return a sum over items, divided by their weight."""
+        """Return the mean over items of a sum, by point."""
         return np.asarray(self.sums[name] / self.total)
 
     def rest(self, name: str) -> Floats:
-        """Return 1 less a mean."""
+        """Return 1 minus the mean over items of a sum, by point."""
         return 1.0 - self.mean(name)
 
     def amount(self, name: str) -> NDArray[Any]:
-        """Return the number or weight of pairs of a kind; of numbers, those that come together later are the rest."""
+        """Return the number or weight of pairs of a kind, by point; numbers of fn and tn are what tp and fp leave."""
         whole, before = {"fn": ("all_right", "tp"), "tn": ("all_wrong", "fp")}.get(name, ("", ""))
         return self.sums[name] if whole not in self.sums else self.sums[whole] - self.sums[before]
 
     @property
     def pair_numbers(self) -> list[Floats]:
-        """Numbers or weights of pairs together on both sides, on one of them, apart on both."""
+        """Numbers or weights of pairs: tp, fp, fn, tn, each by point."""
         return [self.amount(name).astype(np.float64) for name in PAIRS]
 
     @property
     def pairs(self) -> list[Floats]:
-        """Those as shares of all pairs: products of weights might overflow."""
+        """Shares of all pairs: tp, fp, fn, tn, each by point; unlike weights, their products cannot overflow."""
         return [each / (self.n_pairs or 1.0) for each in self.pair_numbers]
 
 
 class _Taken(Mapping[str, NDArray[Any]]):
-    """Sums at some points of a curve; values common to all points are kept."""
+    """Sums at selected points of a curve; a sum that is a single value for all points stays that value."""
 
     def __init__(self, sums: Mapping[str, NDArray[Any]], points: slice | NDArray[np.int64]) -> None:
         self._sums, self._points = sums, points
@@ -125,14 +125,14 @@ class _Taken(Mapping[str, NDArray[Any]]):
 
 
 class KeptScore(NamedTuple):
-    """A score that is updated at every threshold, and its family of sums."""
+    """The formula of a score that is updated at every threshold, and its family of sums."""
 
     family: str
     formula: Callable[[Kept], Floats]
 
 
 def _of_pairs(metric: Metric) -> KeptScore:
-    """Return a score of pairs, from their numbers if it is one, else from their shares of all pairs."""
+    """Return how to compute a pair score: from numbers of pairs if it is unbounded, else from shares of all pairs."""
 
     def score(kept: Kept) -> Floats:
         tp, fp, fn, tn = kept.pair_numbers if metric.high == math.inf else kept.pairs
@@ -142,7 +142,7 @@ def _of_pairs(metric: Metric) -> KeptScore:
 
 
 def _of_entropies(metric: Metric) -> KeptScore:
-    """Return a score of the entropies of both sides."""
+    """Return how to compute a score from the entropies of the true and predicted clusters."""
     return KeptScore(
         "entropy", lambda kept: metric.of_sums({"entropies": [kept.mean(name) for name in OF_ENTROPIES]})
     )
@@ -161,7 +161,7 @@ KEPT: dict[str, KeptScore] = {
 
 
 def family_of(metric: Metric) -> str | None:
-    """Return the family of sums that a score is made of; None if it cannot be updated."""
+    """Return the family of sums behind a score; None if the score cannot be updated at every threshold."""
     kept = KEPT.get(metric.alias_of or metric.name)
     if kept is not None:
         return kept.family
@@ -180,7 +180,7 @@ def why_not_kept(metric: Metric, *, weighted: bool) -> str | None:
 
 
 def score_of(metric: Metric, kept: Kept) -> Floats:
-    """Return a score at every threshold."""
+    """Return a score at every point of these sums."""
     own = KEPT.get(metric.alias_of or metric.name)
     if own is not None:
         return np.asarray(own.formula(kept))
@@ -189,13 +189,13 @@ def score_of(metric: Metric, kept: Kept) -> Floats:
 
 
 def as_given(metrics: Iterable[str | Metric]) -> list[Any]:
-    """Return scores as arguments of `evaluate`: names, formulas, and those that the user has declared."""
+    """Return scores as `evaluate` takes them: names of known scores, formulas, and metrics declared by the user."""
     lifted = (m.formula if isinstance(m, Metric) and m.family == "own" else m for m in metrics)
     return [m.name if isinstance(m, Metric) and m.name in METRICS else m for m in lifted]
 
 
 class Choice(NamedTuple):
-    """Scores kept at every threshold, scores at requested thresholds only, and omitted scores with the reason."""
+    """Scores at every threshold, scores at requested thresholds only, and omitted scores with the reasons."""
 
     kept: list[Metric]
     others: list[Metric]
@@ -205,9 +205,9 @@ class Choice(NamedTuple):
 def choose_scores(
     wanted: Sequence[str | Metric] | None, *, weighted: bool, outside: bool, beta: float, everywhere: bool
 ) -> Choice:
-    """Return the scores of a sweep; if they are wanted `everywhere`, no threshold was requested.
+    """Return the scores of a sweep; `everywhere` means that no thresholds were requested.
 
-    Raise MetricError if a score that was named is undefined, or cannot be updated and is wanted everywhere.
+    Raise MetricError if a named score is undefined, or cannot be updated and no thresholds were requested.
     """
     how: dict[str, Any] = {"weighted": weighted, "outside": outside}
     undefined = {} if wanted else {n: METRICS[n].undefined(weighting="pointwise", **how) for n in DEFAULT}
@@ -230,15 +230,15 @@ def choose_scores(
 
 Points = NDArray[np.int64]
 
-#: Points that are scored at once: what a formula leaves on its way stays in a core's cache.
+#: Points that are scored at once, so that the intermediate arrays of a formula stay in a core's cache.
 POINTS_AT_ONCE = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Scores by point: that of no link first, then that of each level used, which is at its score."""
+    """Scores by point: the first point uses no link, and each further one is at the score of a level of merges."""
 
-    thresholds: Floats  #: of each point; the first is infinite
+    thresholds: Floats  #: the threshold of each point; the first is infinite
     kept: Kept
     metrics: Sequence[Metric]
     weighted: bool = False  #: whether items have weights
@@ -254,11 +254,11 @@ class Curve:
 
     @property
     def names(self) -> list[str]:
-        """The figures of clusters, and the scores."""
+        """Names of the figures of clusters and of the scores."""
         return [*COUNTED, *(metric.name for metric in self.metrics)]
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return a score, or a figure of the clusters, at every point."""
+        """Return a score, a figure of the clusters, or the threshold, at every point."""
         if name == "threshold":
             return self.thresholds
         return self.kept.sums[name] if name in COUNTED else self.scores(self.metric(name))
@@ -275,13 +275,13 @@ class Curve:
         return found
 
     def figures(self, name: str, points: Points) -> NDArray[Any]:
-        """Return a score, or a figure of the clusters, at some points."""
+        """Return a score, or a figure of the clusters, at these points."""
         if name in COUNTED:
             return self.kept.sums[name][points].astype(np.int64)
         return score_of(self.metric(name), self.kept.take(points))
 
     def columns(self, points: Points) -> dict[str, pa.Array]:
-        """Return the threshold, the figures of clusters and the scores at some points."""
+        """Return columns of the threshold, the figures of clusters and the scores at these points."""
         figures = {name: from_numpy(self.figures(name, points)) for name in self.names}
         return {"threshold": from_numpy(self.thresholds[points]), **figures}
 
@@ -290,13 +290,13 @@ class Curve:
         return next(metric for metric in self.metrics if metric.name == name)
 
     def at(self, point: int, *names: str) -> dict[str, Any]:
-        """Return scores and figures of a point, all if none is named, as plain numbers."""
+        """Return the named scores and figures at one point, or all of them, as plain numbers."""
         return {name: self.figures(name, np.array([point])).item() for name in names or self.names}
 
     def thinned(self, limit: int | None) -> Points:
-        """Return at most `limit` points: the ends, the best and the worst of each score, and others between them.
+        """Return at most `limit` points: both ends, the best and the worst of each score, and others between them.
 
-        The others are as far from each other as the scores change, so that no part of the curve is lost.
+        The others are spaced evenly by the change in scores, so no part of the curve is lost.
         """
         n = len(self)
         if limit is None or n <= limit:
@@ -318,19 +318,19 @@ class Curve:
 
 
 class StoredCurve(Curve):
-    """A curve whose scores at every point are columns, with the figures of the clusters."""
+    """The curve of a loaded sweep, whose scores were saved at every point."""
 
     def scores(self, metric: Metric) -> Floats:
         """Return a score at every point."""
         return np.array(self.kept.sums[metric.name])
 
     def figures(self, name: str, points: Points) -> NDArray[Any]:
-        """Return a score, or a figure of the clusters, at some points."""
+        """Return a score, or a figure of the clusters, at these points."""
         return self.kept.sums[name][points]
 
 
 def _go_on(way: Floats, values: Floats) -> None:
-    """Add how much a score has changed up to each point, as a share of all that it changes."""
+    """Add to `way` how much a score has changed up to each point, as a share of its total change."""
     cuts = blocks(values.size - 1, POINTS_AT_ONCE)
     steps = [float(np.abs(np.diff(values[start : stop + 1])).sum()) for start, stop in cuts]
     whole, before = sum(steps), 0.0
@@ -342,7 +342,7 @@ def _go_on(way: Floats, values: Floats) -> None:
 
 
 WRITTEN = re.compile(r"\s*(\w[\w-]*)\s*(>=|<=|>|<)\s*([-+]?[\d.,_]+(?:[eE][-+]?\d+)?)\s*")
-#: Commas between thousands; any other may be meant as a decimal point.
+#: A number with commas between thousands; any other comma may be meant as a decimal point.
 THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(?![\d,])[^,]*")
 
 
@@ -354,7 +354,7 @@ class Condition(NamedTuple):
     value: float
 
     def holds(self, values: Any) -> Any:
-        """Return where values are as they have to be; thresholds, which are not computed, to the last bit."""
+        """Return where values meet the condition, up to rounding; thresholds, which are not computed, exactly."""
         if self.name == "threshold":
             return SIGNS[self.sign][0](values, self.value)
         return meets(values, self.sign, self.value)
@@ -366,7 +366,7 @@ class Condition(NamedTuple):
 def as_conditions(
     where: str | Iterable[str] | None, names: Collection[str], *, weighted: bool = False
 ) -> list[Condition]:
-    """Return conditions from texts, in which several are joined by "and"; `names` are those that there are.
+    """Return the conditions in strings, which may join several by "and"; `names` may have conditions.
 
     Examples
     --------
@@ -383,7 +383,7 @@ def _condition(text: str, names: Collection[str], weighted: bool) -> Condition:
     found = WRITTEN.fullmatch(text)
     if found is None:
         raise OptionError(
-            f'{arg("where")} is a condition such as "precision >= 0.98", or several joined by "and", not '
+            f'{arg("where")} must be a condition such as "precision >= 0.98", or several joined by "and", not '
             f"{text.strip()!r}"
         )
     name, sign, value = found.groups()
@@ -404,7 +404,7 @@ def _condition(text: str, names: Collection[str], weighted: bool) -> Condition:
 
 
 def how_to_have(name: str, names: Collection[str], weighted: bool) -> str:
-    """Say how to have a score that a curve lacks, or why no curve has it."""
+    """Return how to request a score that a curve does not have, or why no curve can have it."""
     metric = METRICS.get(str(known_as(name)))
     if metric is None:
         return f"{did_you_mean(name, names)} Name a score in {arg('metrics', ...)} to have it"
@@ -418,9 +418,9 @@ def how_to_have(name: str, names: Collection[str], weighted: bool) -> str:
     )
 
 
-#: Characters of a threshold that need not become fewer.
+#: The length of text up to which a threshold is not shortened.
 SHORT = 6
-#: By how much a score, or by what share of it a cost, is worse at a threshold that is called as good as the best.
+#: How much worse a score, or by what share of it a cost, may be at a threshold that counts as good as the best.
 AS_GOOD = 0.005
 
 
@@ -493,12 +493,12 @@ class Best:
 
     @property
     def _no_link(self) -> bool:
-        """Whether all items are alone: a threshold that is infinite uses links whose scores are, too."""
+        """Whether all items are singletons; an infinite threshold may also use links with infinite scores."""
         return bool(np.isinf(self.threshold)) and self.figures["largest"] <= 1
 
     @property
     def range(self) -> str:
-        """Which other thresholds are as good, and whether links beyond those given might do better."""
+        """The sentence on other thresholds that are as good, and on an end of the curve."""
         weakest, strongest = self.shown_as_good
         if weakest != strongest:
             by = f"{100 * AS_GOOD:g} %" if is_expression(self.score) else f"{AS_GOOD:g}"
@@ -513,7 +513,7 @@ class Best:
 
     @property
     def end(self) -> str:
-        """The caution that the threshold is at an end of the curve; empty where it is not."""
+        """The caution that the threshold is at an end of the curve; empty otherwise."""
         if self.until is None and self.figures["clusters"] > 1:
             return "It is at the weak end of the curve: the best may lie beyond the given links."
         if self.strongest and not self._no_link and self.until is not None:
@@ -525,14 +525,14 @@ class Best:
 
     @property
     def notes(self) -> list[dict[str, Any]]:
-        """That the threshold is at an end of the curve, as a note; empty where it is not."""
+        """A note that the threshold is at an end of the curve; an empty list otherwise."""
         if not self.end:
             return []
         message = f"{self.score} is {self._how} {self._at}. {self.end}"
         return [{"code": "best-at-end", "level": NOTE, "message": message, "score": self.score}]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the score, the threshold and the figures as plain values."""
         return {
             "score": self.score, "value": self.value, "threshold": self.threshold, "until": self.until,
             "as_good": list(self.as_good), "where": self.where or None, **self.figures,
@@ -540,7 +540,7 @@ class Best:
 
 
 def shown(threshold: float, gap: float = 0.0, *, up: bool = False) -> str:
-    """Return a threshold as it is to be typed: as 0.9 and not 0.90000, rounded down, or up, by less than half a gap.
+    """Return a threshold as short text such as 0.9, rounded down, or up, by less than half a gap.
 
     >>> shown(0.9), shown(3.0), shown(float("inf"))
     ('0.9', '3', 'inf')
@@ -560,7 +560,7 @@ def shown(threshold: float, gap: float = 0.0, *, up: bool = False) -> str:
 
 
 def first_highest(values: Floats, least: float = 1.0) -> int:
-    """Return the first point that has the highest value, up to rounding; `least` is the size of a small value.
+    """Return the first point with the highest value, up to rounding errors of this value or, if larger, of `least`.
 
     >>> first_highest(np.array([0.5, 0.6666666666666666, 0.6666666666666667]))
     1
@@ -570,17 +570,17 @@ def first_highest(values: Floats, least: float = 1.0) -> int:
 
 
 class BestPoint(NamedTuple):
-    """The point where a score is best, or a cost lowest: the strongest of several."""
+    """The point where a score is best, or a cost lowest; the one with the strongest threshold if several are equal."""
 
     point: int
     name: str
     conditions: list[Condition]
-    values: Floats  #: at every point, the higher the better; -inf where conditions do not hold
+    values: Floats  #: values by point, higher ones better; -inf where conditions are not met
     is_cost: bool
 
     @property
     def as_good(self) -> tuple[int, int]:
-        """The weakest and the strongest point between which all are as good."""
+        """The weakest and the strongest point of the range around the best one in which all are as good."""
         best = self.values[self.point]
         worse = self.values < best - AS_GOOD * (abs(best) if self.is_cost else 1.0)
         weaker, stronger = worse[self.point :], worse[self.point :: -1]
@@ -589,7 +589,7 @@ class BestPoint(NamedTuple):
 
 
 def best_point(curve: Curve, name: str, where: str | Iterable[str] | None) -> BestPoint:
-    """Return the point where a score is best, or a cost lowest; only finite values count."""
+    """Return the point where a score is best, or a cost lowest, among the finite values that meet the conditions."""
     cost = cost_of(curve, name)
     known = known_score(curve, name) if cost is None else cost.text
     conditions = as_conditions(where, ["threshold", *curve.names], weighted=curve.weighted)
@@ -605,17 +605,17 @@ def best_point(curve: Curve, name: str, where: str | Iterable[str] | None) -> Be
     if not allowed.any():
         where_said = f" that has {' and '.join(map(str, conditions))}" if conditions else ""
         raise OptionError(
-            f"{known} is not defined, or infinite, at every threshold{where_said}; name another score or cost"
+            f"{known} is undefined or infinite at every threshold{where_said}; name another score or cost"
         )
     if cost is not None or not is_higher_better(known):
         np.negative(values, out=values)
     values[~allowed] = -np.inf
-    point = first_highest(values, least=1.0 if cost is None else 0.0)  # a cost has any unit
+    point = first_highest(values, least=1.0 if cost is None else 0.0)  # costs have no common scale
     return BestPoint(point, known, conditions, values, cost is not None)
 
 
 def cost_of(curve: Curve, text: str) -> Expression | None:
-    """Return the cost that a text such as "5*pair_fp + pair_fn" is; None for the name of a score."""
+    """Return the cost that an expression such as "5*pair_fp + pair_fn" defines; None for the name of a score."""
     if not is_expression(text) or text in curve.names:
         return None
     cost = parse_expression(text, arg("score"))
@@ -631,7 +631,7 @@ def cost_of(curve: Curve, text: str) -> Expression | None:
 
 
 def value_at(curve: Curve, name: str, point: int) -> float:
-    """Return a score, or a cost, at a point."""
+    """Return the value of a score or a cost at a point."""
     cost = cost_of(curve, name)
     if cost is None:
         return float(curve.at(point, name)[name])
@@ -639,7 +639,7 @@ def value_at(curve: Curve, name: str, point: int) -> float:
 
 
 def _source(curve: Curve, name: str) -> str | Metric | None:
-    """Return the column of the curve that a name in a cost means, or a score whose sums are there; None if neither."""
+    """Return the column that a name in a cost means, or another score of the curve's sums; None if there is neither."""
     if name in curve.names:
         return name
     if (known := computed_as(name, curve.names)) is not None:
@@ -651,7 +651,7 @@ def _source(curve: Curve, name: str) -> str | Metric | None:
 
 
 def _figures(curve: Curve, name: str, points: Points | None = None) -> NDArray[Any]:
-    """Return what a name in a cost means, at some points or at all."""
+    """Return the values of a name in a cost, at these points or at all."""
     source = _source(curve, name)
     assert source is not None
     if isinstance(source, str):
@@ -660,7 +660,7 @@ def _figures(curve: Curve, name: str, points: Points | None = None) -> NDArray[A
 
 
 def known_score(curve: Curve, name: str) -> str:
-    """Return the score of the curve that goes by this name; raise MetricError if there is none."""
+    """Return the name under which the curve has this score; raise MetricError if it does not."""
     names = [metric.name for metric in curve.metrics]
     if is_one_of(name, (*COUNTED, "threshold")):
         raise MetricError(f"{name!r} has no best value; put a condition on it with {arg('where', ...)}")
@@ -676,12 +676,12 @@ def known_score(curve: Curve, name: str) -> str:
 
 
 def is_higher_better(name: str) -> bool:
-    """Return whether more of a score is better."""
+    """Return whether higher values of a score are better."""
     return METRICS[name].best == "higher"
 
 
 def _nearest(curve: Curve, conditions: list[Condition]) -> str:
-    """Say how far each condition can be met."""
+    """Return a sentence on the closest value to each condition that no threshold meets."""
     told = []
     for each in conditions:
         values: NDArray[np.float64] = curve[each.name].astype(np.float64)
@@ -693,16 +693,16 @@ def _nearest(curve: Curve, conditions: list[Condition]) -> str:
     return f"{'; '.join(told)}." if told else "Each can be met, but not all together."
 
 
-#: Merges that are put in order together, if only the first ones are listed.
+#: Merges that are sorted at once; only the first ones of each block are kept.
 MERGES_AT_ONCE = 1 << 18
-#: What merges are ordered by, and the sign that has the most telling ones first.
+#: The columns by which merges are ordered, and the sign that puts the largest effects first.
 ORDERS = {"f1_change": 1.0, "precision_change": 1.0, "recall_change": -1.0}
 
 
 def list_merges(
     sweep: Any, effects: Effects, order_by: str | None, limit: int | None, point: int | None
 ) -> Table:
-    """Return merges, the most telling first; those used at a point of the curve, or all."""
+    """Return the merges with the largest effects first, of those used at a point of the curve or of all."""
     order_by = "f1_change" if order_by is None else order_by
     if not is_one_of(order_by, ORDERS):
         raise OptionError(f"order_by must be one of {', '.join(ORDERS)}, not {quoted(order_by)}")
@@ -716,7 +716,7 @@ def list_merges(
         chosen = np.lexsort((some, ORDERS[order_by] * changes[order_by]))[:limit]
         return some[chosen], {name: values[chosen] for name, values in changes.items()}
 
-    cuts = blocks(heads.size, MERGES_AT_ONCE)  # what all merges do would take more memory than the curve
+    cuts = blocks(heads.size, MERGES_AT_ONCE)  # changes of all merges would need too much memory
     heads, changes = in_order(np.concatenate([in_order(heads[start:stop])[0] for start, stop in cuts]))
     places = sweep._placed.places[heads]
     columns = _joined(sweep, places)
@@ -728,7 +728,7 @@ def list_merges(
 def _changes(
     sweep: Any, effects: Effects, heads: NDArray[np.int64], points: NDArray[np.integer]
 ) -> dict[str, Floats]:
-    """Return the changes that merges make to the scores of all items, at the points of their levels."""
+    """Return by how much each of these merges changes the overall scores, at the point of its level."""
     rows, at = sweep._placed.rows, sweep._curve.kept.take(points)
     precision, recall = -effects.over[heads] / rows.total, effects.under[heads] / rows.total
     p, r = at.rest("over"), at.rest("under")
@@ -741,7 +741,7 @@ def _changes(
 
 
 def list_weakest_links(sweep: Any, effects: Effects, limit: int | None) -> Table:
-    """Return true clusters of several items, those whose weakest needed link is the weakest first."""
+    """Return the true clusters of several items, those completed at the weakest thresholds first."""
     placed, tree, items = sweep._placed, sweep.tree, sweep._alignment.pred_rows
     sizes = placed.rows.true_sizes
     codes = np.flatnonzero(sizes > 1)
@@ -765,7 +765,7 @@ def list_weakest_links(sweep: Any, effects: Effects, limit: int | None) -> Table
 
 
 def _joined(sweep: Any, places: NDArray[np.integer]) -> dict[str, Any]:
-    """Return the score, both items and the sizes of both clusters of the links at places of the tree; null for -1."""
+    """Return columns on the links at these places, null for -1: the score, both items, and sizes of their clusters."""
     tree, missing = sweep.tree, places < 0
     joined = tree.links[np.where(missing, 0, places)]
     levels = np.where(missing, 0, tree.levels[places])
@@ -780,7 +780,7 @@ def _joined(sweep: Any, places: NDArray[np.integer]) -> dict[str, Any]:
 
 
 def heap_of(levels: NDArray[np.integer], top: int) -> NDArray[np.integer]:
-    """Return levels in the second half of a heap, filled up with `top`, and before them the higher of each pair."""
+    """Return a heap of maxima: levels, padded with `top`, are its leaves, and each parent is the higher of its two."""
     size = 1 << (levels.size - 1).bit_length()
     heap = np.full(2 * size, top, levels.dtype)
     heap[size : size + levels.size] = levels
@@ -793,9 +793,9 @@ def heap_of(levels: NDArray[np.integer], top: int) -> NDArray[np.integer]:
 def _sizes(
     sweep: Any, places: NDArray[np.integer], levels: NDArray[np.integer], *, with_parts: bool = False
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how many items are in the clusters around places of the tree, when all levels below one are used.
+    """Return the size of the cluster around each place of the tree when all levels below the given one are used.
 
-    And, `with_parts`, how many clusters these were before the last of these levels, each of which takes a step.
+    If `with_parts`, also return the number of clusters that the last of these levels joined, at one step for each.
     """
     sizes, parts = np.empty(places.size, np.int64), np.empty(places.size * with_parts, np.int64)
     kernels.merge_tree.measure_stretches(sweep._highest, places, levels, sizes, parts)
@@ -811,7 +811,7 @@ def _ids(sweep: Any, items: NDArray[np.integer], missing: NDArray[np.bool_]) -> 
 
 
 def _labels(sweep: Any, rows: NDArray[np.integer]) -> pa.Array:
-    """Return the labels of the true clusters of aligned rows, null for one that a policy has made."""
+    """Return the labels of the true clusters of aligned rows, null for clusters that a policy made."""
     return without_noise(
         AlignedItems(sweep._alignment).labels("true", rows.astype(np.int64)), sweep.policies.noise_of("true")
     )

@@ -1,4 +1,4 @@
-"""The curve of a sweep, drawn: its axis of thresholds, the letters of a terminal, and the content of charts."""
+"""Drawings of the curve of a sweep: the axis of scores, the letters of a terminal, and the content of charts."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from fastbcubed.render.text import paragraph
 from fastbcubed.sweep_links.curve import Best
 from fastbcubed.sweep_links.threshold_axis import ThresholdAxis, Values
 
-#: What a place shows that several scores have.
+#: The character at a place where several scores coincide.
 SEVERAL = "*"
-#: An axis shows where a score has up to so many times its least loss, and this loss at least.
+#: An axis covers the points where the loss of the leading score is at most so many times its least, or this loss.
 TIMES, LEAST_LOSS = 2.0, 0.02
-#: Parts of an axis between two labels.
+#: Parts into which the labels of an axis divide it.
 PARTS = 5
 
 
 def axis_of(curves: Mapping[str, Values], leading: str, marked: Sequence[float] = ()) -> tuple[float, float]:
-    """Return the ends of an axis on which scores from 0 to 1 differ near the best value of the leading one.
+    """Return round ends of an axis that shows differences of scores from 0 to 1 near the best leading score.
 
-    They are round, and `marked` are values that are between them, too. All values are, where those near the best one
-    are alike.
+    The axis includes all `marked` values, and all values of the curves if those near the best one are equal.
 
     >>> axis_of({"p": np.array([0.99, 0.98, 0.2]), "f": np.array([0.91, 0.97, 0.33])}, "f")
     (0.95, 1.0)
@@ -54,10 +53,10 @@ def draw(
     height: int = 2 * PARTS + 1,
     axis: tuple[float, float] = (0.0, 1.0),
 ) -> list[str]:
-    """Return the lines of a chart of scores, one letter for each, whose names are letters.
+    """Return the lines of a text chart of curves, each drawn with its name, a letter.
 
-    Each column of it is a value of every curve; `ticks` are texts below columns, and `marked` is a column to point at.
-    Values that are not on the axis are left out.
+    A column of the chart shows one value of every curve; `ticks` has texts below columns, and `marked` is the column of
+    the pointer. Values beyond the axis are left out.
 
     >>> curves = {"P": np.array([0.2, 0.9, 1.0]), "R": np.array([1.0, 0.9, 0.0])}
     >>> for line in draw(curves, {0: "0", 2: "1"}, 1, height=3):
@@ -101,10 +100,10 @@ COLUMNS, MARGIN = 60, " " * 5
 
 
 def drawn(sweep: Any, best: Best) -> list[str]:
-    """Return the lines of a chart of scores by threshold, with the best marked; none where thresholds have no axis.
+    """Return the lines of a text chart of scores by threshold, with a pointer to the best; empty if there is no axis.
 
-    The scores are precision, recall and F1 where they are known, and the one that is best, if it is a share; without
-    any, there is no chart. The axis of scores begins where they are near the best F1.
+    The chart shows precision, recall and F1 if the curve has them, and the optimised score if its range is 0 to 1; if
+    there are none of these, it is empty. The axis of scores covers their values near the best F1.
     """
     curve, thresholds = sweep._curve, ThresholdAxis.of(sweep._level_thresholds)
     metric = METRICS.get(best.score)
@@ -130,15 +129,15 @@ def drawn(sweep: Any, best: Best) -> list[str]:
 
 
 POINTS, NAMED = 400, 8
-#: How far from the best one a named threshold is at least, as a share of the axis.
+#: The least distance of a labelled threshold from the best one, as a share of the axis.
 NEAR = 0.08
 
 
 def curve_content(sweep: Any, best: Best | None = None) -> dict[str, Any]:
-    """Return the scores from 0 to 1 by threshold, and the best one: that which the sweep shows if none is given.
+    """Return the content of charts: scores from 0 to 1 by threshold, and the best threshold, by default the sweep's.
 
-    The axis of thresholds has `ends` and `ticks`, each a place and its text; rows have their `place` on it, and `best`
-    is one.
+    `ends` and `ticks` describe the axis of thresholds: the places of its ends, and places with their texts. Each row
+    has its `place` on the axis, and `best` is the place of the best threshold.
     """
     known = [m.name for m in sweep.metrics if (m.low, m.high) == (0, 1)]
     scores = [name for name in ("precision", "recall", "f1") if name in known] or known[:3]
@@ -170,9 +169,9 @@ def _named(
     axis: tuple[float, float],
     best: Best | None,
 ) -> list[dict[str, Any]]:
-    """Return thresholds spaced evenly along the drawn precision-recall curve, and the best one.
+    """Return thresholds to label, spaced evenly along the drawn precision-recall curve, and the best one.
 
-    Of those near an even place, the one that `shown` writes in the fewest characters is named.
+    Near each even position, the threshold with the shortest text is chosen.
     """
     places = np.stack([values["recall"], values["precision"]])
     inside = np.flatnonzero(np.isfinite(thresholds) & (places >= axis[0]).all(0))
@@ -198,7 +197,7 @@ def _named(
 
 
 def _short(texts: Sequence[str], way: NDArray[np.float64], place: float) -> int:
-    """Return which point near a place, a share of the way along the curve, has the shortest text."""
+    """Return the point with the shortest text near a place, which is a share of the length of the curve."""
     near = way[-1] * np.array([place, place - 0.25 / NAMED, place + 0.25 / NAMED])
     first, start, stop = np.searchsorted(way, near).tolist()
     return min(range(start, max(stop, first + 1)), key=lambda k: (len(texts[k]), abs(k - first)))

@@ -1,8 +1,8 @@
-"""Sums behind all scores at every level of the merge tree, from rows in its order.
+"""The sums behind all scores at every level of the merge tree, from rows in the order of the tree.
 
-What changes only where clusters meet is added up once, by level: for a pair of rows of one true cluster, at the lowest
-merge that joins them; for clusters, at each merge of two. Merges are found by level, block by block, while what the
-last block adds to each sum is one task of a pool.
+The sums change only where clusters merge, so each change is added once, at its level: for a pair of rows of one true
+cluster, at the lowest merge that joins them; for clusters, at each merge of two. Merges are found in blocks, in the
+order of levels, while the pool adds the previous block to each sum.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fastbcubed.sweep_links.merge_tree import (
 )
 from fastbcubed.types import Floats
 
-#: Families of scores that can be updated from threshold to threshold, and the sums of each.
+#: The sums of each family of scores that can be updated from threshold to threshold.
 SUMS = {
     "clusters": ("clusters", "singletons", "largest"),
     "bcubed": ("over", "under"),
@@ -42,16 +42,15 @@ Sums = dict[str, NDArray[Any]]
 
 
 def level_sums(rows: TreeRows, families: Collection[str], pool: Pool, *, run: Run | None = None) -> Sums:
-    """Return the sums of families of scores: an entry without links, and one for each level.
+    """Return the sums of families of scores: a value without links, and one for each level.
 
-    `run` says how they come from what each level adds to a sum, or takes from it: `BY_LEVEL` leaves that as it is.
+    `run` turns the changes at each level into sums; by default, these are cumulative, and `BY_LEVEL` keeps the changes.
+    Counts are int64. Sums over items are not divided by the total weight:
 
-    Counts are int64. Sums over items are not divided by the weight of all:
-
-    - clusters: how many, singletons and the largest, of scored items
-    - bcubed and elm: the losses of precision (over) and recall (under)
-    - pairs: weights of pairs together or apart on either side; of numbers tp and fp, and what all levels come to
-    - entropy, in nats: of the true clusters, of the clusters, and of either given the other
+    - clusters: the number of clusters, the number of singletons, and the largest size, of scored items
+    - bcubed and elm: the losses of precision (over) and of recall (under)
+    - pairs: with weights, tp, fp, fn and tn; without, the numbers tp and fp, and their totals if all levels are used
+    - entropy, in nats: of the true clusters, of the predicted clusters, and of each given the other
     """
     chosen = [family for name, family in FAMILIES.items() if name in families]
     of_meetings, made = _add_meetings(rows, chosen, pool)
@@ -68,14 +67,14 @@ def level_sums(rows: TreeRows, families: Collection[str], pool: Pool, *, run: Ru
 def _add_meetings(
     rows: TreeRows, families: list[Family], pool: Pool
 ) -> tuple[list[Any], Iterator[np.ndarray]]:
-    """Return the sums of each family over meetings, and the remaining merges; meetings are freed."""
+    """Return the sums of each family over meetings, and an iterator of blocks of merges; the meetings are freed."""
     meetings = find_meetings(rows, pool)
     found = pool.map(lambda family: family.add_meetings(rows, meetings), families, stage="add up meetings")
     return found, merges_of(rows, meetings.crosses, meetings.masses)
 
 
 class SumsOnDemand(dict[str, NDArray[Any]]):
-    """The same sums, each family of which is added up when one of them is asked for."""
+    """The result of `level_sums` for all families, each of which is computed on first access to one of its sums."""
 
     def __init__(self, rows: TreeRows, pool: Pool, run: Run | None = None) -> None:
         self._rows, self._pool, self._run = rows, pool, run
@@ -87,7 +86,7 @@ class SumsOnDemand(dict[str, NDArray[Any]]):
 
 
 class Run(NamedTuple):
-    """What becomes of the amounts of levels: of those that sums rise by, fall by, and of counts."""
+    """Functions from the changes at each level to sums: of sums that rise, of sums that fall, and of counts."""
 
     rise: Callable[[Floats], Floats]
     fall: Callable[[Floats], Floats]
@@ -95,14 +94,14 @@ class Run(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """Sums in progress: a function that takes a block of merges, and one that returns the sums."""
+    """Sums in progress: functions that each add a block of merges, and one that returns the sums."""
 
     adders: list[Callable[[np.ndarray], None]]
     end: Callable[[Run], Sums]
 
 
 class _MergeSum:
-    """A sum over merges, by level; a kernel goes on with it from block to block."""
+    """A sum over merges, by level, to which a kernel adds one block of merges after another."""
 
     def __init__(self, rows: TreeRows, kernel: Callable[..., Any], *given: Any) -> None:
         self._kernel, self._given = kernel, given
@@ -113,7 +112,7 @@ class _MergeSum:
         self._state = self._kernel(merges, *self._given, self._state, self.by_level)
 
 
-# Clusters, singletons and the largest
+# Number of clusters, number of singletons, and largest size
 def _clusters(rows: TreeRows, _: Any) -> Begun:
     counts = [_zeros(rows.n_levels + 2, rows.levels.dtype) for _ in range(3)]
     fewer, alone, largest = (each[1:] for each in counts)
@@ -128,7 +127,7 @@ def _clusters(rows: TreeRows, _: Any) -> Begun:
     return Begun([lambda merges: kernels.merge_tree.count_clusters(merges, fewer, alone, largest)], end)
 
 
-# Losses of precision and recall; those of ELM are over all items of a cluster but one, `less`
+# Losses of precision and recall; ELM leaves the item itself out of its clusters (`less` is 1)
 def _recall_lost(rows: TreeRows, meetings: Meetings, less: int = 0) -> Floats:
     return _meeting_sum(rows, meetings, kernels.merge_tree.add_recall, rows.true_masses, less)
 
@@ -140,7 +139,7 @@ def _losses(rows: TreeRows, under: Floats, less: int = 0, names: tuple[str, ...]
     )
 
 
-# Pairs together or apart
+# Pairs of items
 def _weight_together(rows: TreeRows, meetings: Meetings) -> Floats | None:
     if rows.weights is None:
         return None
@@ -172,9 +171,9 @@ def _weighed_pairs(rows: TreeRows, together: Floats) -> Begun:
     return Begun([apart.add], end)
 
 
-# Entropies in nats, times the weight of all items
+# Entropies in nats, times the total weight
 def _entropy_of_parts(rows: TreeRows, meetings: Meetings) -> tuple[Floats, Floats]:
-    """Return the entropy terms of parts of true clusters when they meet: by level, and by merge."""
+    """Return the changes of entropy terms when parts of true clusters meet: sums by level, and by merge."""
     by_merge = _zeros((len(rows), 2))
     kernel = kernels.merge_tree.add_entropy_of_parts
     return _meeting_sum(rows, meetings, kernel, rows.dominant, by_merge), by_merge
@@ -197,13 +196,13 @@ def _entropies(rows: TreeRows, of_parts: tuple[Floats, Floats]) -> Begun:
 
 
 class Family(NamedTuple):
-    """How a family of sums is added up: first over the meetings, then over the merges."""
+    """How a family of sums is computed: first over the meetings, then over the merges."""
 
     add_meetings: Callable[[TreeRows, Meetings], Any]
     begin: Callable[[TreeRows, Any], Begun]
 
 
-#: Those that take long come first.
+#: The families in the order of computation: the slowest first, to keep all threads busy.
 FAMILIES: dict[str, Family] = {
     "entropy": Family(_entropy_of_parts, _entropies),
     "bcubed": Family(_recall_lost, _losses),
@@ -220,7 +219,7 @@ def _zeros(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any
 
 
 def _meeting_sum(rows: TreeRows, meetings: Meetings, kernel: Callable[..., None], *given: Any) -> Floats:
-    """Return a sum over meetings, by level."""
+    """Return the sum over meetings of the values that a kernel adds, by level."""
     sums = _zeros((rows.n_levels + 1, 2))
     kernel(meetings.records, rows.levels, *given, sums)
     found: Floats = buffers.empty(len(sums), np.float64)
@@ -228,24 +227,24 @@ def _meeting_sum(rows: TreeRows, meetings: Meetings, kernel: Callable[..., None]
 
 
 def _before(sums: Floats) -> Floats:
-    """Turn the sums of levels into those of the levels before each."""
+    """Replace the value of each level by the sum over all levels before it, in place."""
     kernels.merge_tree.sum_before(sums)
     return sums
 
 
 def _from(sums: Floats) -> Floats:
-    """Turn the sums of levels into those of each and the levels after it."""
+    """Replace the value of each level by the sum over this and all later levels, in place."""
     kernels.merge_tree.sum_from(sums)
     return sums
 
 
-#: Sums up to each level; and the amounts of levels alone, of which counts start with those of none.
+#: Cumulative sums at each level; and the changes at each level alone.
 UP_TO = Run(_before, _from, lambda counts: np.cumsum(counts, out=counts))
 BY_LEVEL = Run(lambda sums: sums[:-1], lambda sums: sums[:-1], lambda counts: counts[1:])
 
 
 def _entropy(masses: Floats) -> float:
-    """Return the sum of a log(N / a) over clusters of weight a, N being that of all."""
+    """Return the sum of a log(N / a) over clusters of weight a, where N is their total weight."""
     masses = masses[masses > 0]
     total = total_of(masses)
     logs = np.log(total / masses)

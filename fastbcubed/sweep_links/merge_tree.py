@@ -1,9 +1,9 @@
-"""Links with scores → which clusters become one at which score: the merge tree, for all thresholds at once.
+"""Links with scores → the merge tree, which has the clusters at all thresholds at once.
 
     links --by score--> sorted --join_in_order--> forest --lay_out--> order of items, levels between neighbours
 
-A level is a score at which clusters become one; links of equal scores join together. Levels count from 0, the
-strongest score; `n_levels` stands between items that no link joins.
+A level is a score at which clusters merge; links with equal scores merge together. Levels are numbered from 0, the
+strongest score; the level between neighbours that no link joins is `n_levels`.
 """
 
 from __future__ import annotations
@@ -33,22 +33,23 @@ from fastbcubed.types import Codes, Counts, Floats
 
 @dataclass(frozen=True, eq=False)
 class MergeTree:
-    """All items in an order in which every cluster at every threshold is a stretch."""
+    """All items in an order in which every cluster at every threshold is contiguous.
 
-    order: Codes  #: items; shape (n_items,), as of `levels` and `links`
-    levels: Codes  #: the level at which the clusters of each item and the next become one
-    links: np.ndarray  #: `left` and `right`, both items of a link that joins them, -1 for none
-    merges: Codes  #: all places but the last, by level, those of a level ascending; shape (n_items - 1,)
-    points: (
-        Floats  #: the threshold of no link, which is infinite, then the score of each level, strongest first
-    )
+    A place is a position in this order; the level and the link of a place are between its item and the next.
+    """
+
+    order: Codes  #: the item at each place; shape (n_items,), as of `levels` and `links`
+    levels: Codes  #: the level at which the clusters of this item and the next merge
+    links: np.ndarray  #: `left` and `right` item of a link that causes this merge, -1 if there is none
+    merges: Codes  #: all places but the last, sorted by level, then by place; shape (n_items - 1,)
+    points: Floats  #: the infinite threshold without links, then the score of each level, strongest first
     scores: Floats  #: the score of each link, strongest first; shape (n_links,)
-    ascending: bool  #: whether small scores are strong: distances
+    ascending: bool  #: whether low scores mean strong links, as with distances
     pairs: np.ndarray | None = None  #: `left` and `right` items of each link, strongest first, if kept
 
     @property
     def n_items(self) -> int:
-        """All items, those without a link, too."""
+        """Number of items, including those without a link."""
         return int(self.order.size)
 
     @property
@@ -58,19 +59,19 @@ class MergeTree:
 
     @property
     def n_levels(self) -> int:
-        """Scores at which clusters become one."""
+        """Number of scores at which clusters merge."""
         return int(self.points.size - 1)
 
     def n_used(self, threshold: float) -> int:
-        """Return how many levels a threshold uses: those whose scores are at least as strong."""
+        """Return the number of levels that a threshold uses: those with at least as strong scores."""
         return _n_reaching(self.thresholds, threshold, ascending=self.ascending)
 
     def n_links_used(self, threshold: float) -> int:
-        """Return how many links a threshold uses."""
+        """Return the number of links that a threshold uses."""
         return _n_reaching(self.scores, threshold, ascending=self.ascending)
 
     def labels(self, n_used: int) -> tuple[NDArray[np.int64], int]:
-        """Return the cluster of each item after `n_used` levels, numbered by first items; and their number."""
+        """Return the cluster of each item after `n_used` levels, numbered by first items, and their number."""
         labels, numbers = np.empty(self.n_items, np.int64), np.empty(self.n_items, self.order.dtype)
         n = kernels.merge_tree.label_clusters(self.order, self.levels, n_used, labels, numbers)
         return labels, int(n)
@@ -79,10 +80,10 @@ class MergeTree:
 def merge_tree(
     n_items: int, given: list[NDArray[Any]], pool: Pool, *, ascending: bool = False, keep: bool = False
 ) -> MergeTree:
-    """Join items by their links, the strongest first, and `keep` these.
+    """Return the tree of the merges that links cause, from the strongest to the weakest; `keep` the links if wanted.
 
-    `given` are the left and right items of links, by number, and scores, none of them NaN. The list is emptied, and the
-    memory of the scores is used, so that what is no longer needed can go.
+    `given` has the numbers of left items, those of right items, and the scores of the links, none of them NaN. To save
+    memory, the list is emptied, and the memory of the scores is reused.
     """
     n_links = given[0].size
     dtype = np.dtype(np.int32 if max(n_items, n_links) < 2**31 - 1 else np.int64)
@@ -103,16 +104,17 @@ def merge_tree(
         (kernels.merge_tree.write_order, places, order),
     ]
     pool.map(lambda task: task[0](*task[1:]), tasks)
-    if points.size - 1 < merged.size:  # several merges of a level were written as they were joined
+    if points.size - 1 < merged.size:  # merges of one level were written in the order of their links
         merges = order_of_merges(levels, points.size - 1)
     return MergeTree(order, levels, between, merges, points, keys.view(np.float64), ascending, pairs)
 
 
 def joining_places(tree: MergeTree, pairs: NDArray[np.integer], pool: Pool) -> NDArray[np.integer]:
-    """Return the place of a link that joins each pair of items, the weakest one on the way between them.
+    """Return the place of the link that first joins each pair of items: the weakest on the path between them.
 
-    Which of the links with equal scores it is, their places do not tell. So all are joined again, to a forest of short
-    paths, where each item but the roots hangs on another one since a merge. Shapes: (2, n) -> (n,)
+    Shapes: (2, n) -> (n,). If several links have that score, their places do not show which of them it is. All links of
+    the tree are therefore joined again, into a forest of short paths in which each item has its parent since a known
+    merge.
     """
     places = tree.merges[: np.count_nonzero(tree.levels < tree.n_levels)]
     order = np.arange(places.size)
@@ -130,7 +132,7 @@ def joining_places(tree: MergeTree, pairs: NDArray[np.integer], pool: Pool) -> N
 
 
 def order_of_merges(levels: Codes, n_levels: int) -> Codes:
-    """Return all places but the last by their levels, those of a level ascending, as meetings take them to be."""
+    """Return all places but the last, sorted by level, then by place, as the search for meetings needs them."""
     starts, order = (buffers.empty(size, levels.dtype) for size in (n_levels + 2, levels.size))
     kernels.merge_tree.order_by_level(levels, starts, order)
     return order[: levels.size - 1]
@@ -139,7 +141,7 @@ def order_of_merges(levels: Codes, n_levels: int) -> Codes:
 def _join(
     n_items: int, links: np.ndarray, keys: NDArray[np.uint64], pool: Pool, *, ascending: bool
 ) -> tuple[np.ndarray, Floats, Codes]:
-    """Return the merges, the threshold of no link and the score of each level, and the forest of items."""
+    """Return the merges, the thresholds of all points (see `MergeTree.points`), and the parent of each item."""
     dtype = links.dtype["left"]
     parents, points = buffers.empty(n_items, dtype), np.empty(1 + min(n_items, keys.size))
     parents[:], points[0] = -1, -np.inf if ascending else np.inf
@@ -158,28 +160,28 @@ def _join(
 
 
 def _n_reaching(scores: Floats, threshold: float, *, ascending: bool) -> int:
-    """Return how many of some scores, the strongest first, are at least as strong as a threshold."""
+    """Return how many scores, sorted from the strongest, are at least as strong as a threshold."""
     sign = 1.0 if ascending else -1.0
     return bisect_right(scores, sign * threshold, key=lambda score: sign * score)
 
 
 class Ranges(NamedTuple):
-    """Links in ranges of keys, not sorted within these; keys ascend as links are weaker."""
+    """Links distributed to ranges of keys, unsorted within a range; weaker links have larger keys."""
 
     keys: NDArray[np.uint64]
     links: np.ndarray
-    spare: NDArray[np.uint64]  #: memory of as many keys
-    bounds: NDArray[np.int64]  #: where each range begins and ends
+    spare: NDArray[np.uint64]  #: spare memory of the size of `keys`
+    bounds: NDArray[np.int64]  #: the begin of each range, and the end of the last
     least: np.uint64
-    shift: int  #: bits of a key, less the least, within a range
+    shift: int  #: bits by which keys of a range differ, after subtraction of `least`
 
 
 def _by_score(
     given: list[NDArray[Any]], pair: np.dtype, pool: Pool, *, ascending: bool
 ) -> tuple[np.ndarray, NDArray[np.uint64]]:
-    """Return the links by score, the strongest first and those of equal scores in their order; and keys that ascend.
+    """Return the links, stably sorted from the strongest, and their ascending keys.
 
-    They are scattered into ranges of scores that fit a core's cache, and sorted there.
+    Links are first scattered into ranges of scores that fit a core's cache, and then sorted within each range.
     """
     ranges = _in_ranges(given, pair, pool, ascending=ascending)
     keys, links, spare_keys, bounds, least, shift = ranges
@@ -200,7 +202,7 @@ def _by_score(
 
 
 def _in_ranges(given: list[NDArray[Any]], pair: np.dtype, pool: Pool, *, ascending: bool) -> Ranges:
-    """Scatter links into ranges; the arguments are freed."""
+    """Scatter links into ranges of keys, and free the given arrays."""
     left, right, scores = given
     given.clear()
     n, module, keys = scores.size, kernels.merge_tree, scores.view(np.uint64)
@@ -226,21 +228,21 @@ def _in_ranges(given: list[NDArray[Any]], pair: np.dtype, pool: Pool, *, ascendi
 
 
 class Records(NamedTuple):
-    """The records of one run of the kernels."""
+    """The types of the records that the kernels of the merge tree use."""
 
-    group: np.dtype  #: a part of a true cluster while it is put together
-    meeting: np.dtype  #: two parts of a true cluster that come together: `at` a merge, of which `code`
-    cluster: np.dtype  #: a cluster while it is put together, which reaches to another row, `far`
-    merge: np.dtype  #: two clusters that become one, `at` a place and of a level
+    group: np.dtype  #: a growing part of a true cluster
+    meeting: np.dtype  #: two parts of the true cluster `code` that are joined `at` a merge
+    cluster: np.dtype  #: a growing cluster, whose other end is at row `far`
+    merge: np.dtype  #: two clusters that merge `at` a place and a level
 
 
 @lru_cache
 def records(index: np.dtype, *, weighted: bool, scored: bool) -> Records:
-    """Return the records for places of this type; `scored` if some rows count in clusters and are not scored.
+    """Return the record types for places of this type; `scored` means that some rows count in clusters unscored.
 
-    Both sides of a meeting or a merge have: n rows, of which s are scored; weight w, of which v is scored. A merge has
-    also x rows of the dominant true cluster and r of others, and the `wrong` ordered pairs in either cluster and in
-    both together, whose weight is `lost`.
+    Each side of a meeting or a merge has n rows, of which s are scored, and weight w, of which v is scored. Each side
+    of a merge also has x rows of the dominant true cluster and r others. For each side and for both together, `wrong`
+    is the number and `lost` the weight of the ordered pairs of different true clusters.
     """
     i = np.dtype(index).str
     both = ("_a", "_b")
@@ -281,7 +283,7 @@ def records(index: np.dtype, *, weighted: bool, scored: bool) -> Records:
 
 
 def _record(fields: Iterable[tuple[str, str]], same: Iterable[tuple[str, str]] = ()) -> np.dtype:
-    """Return a record of aligned fields, and further names for some of them."""
+    """Return a record type of aligned fields; `same` has further names for some fields."""
     own = np.dtype(list(fields), align=True)
     assert own.names is not None and own.fields is not None
     extra = {name: meant for name, meant in same if name not in own.names}
@@ -297,55 +299,55 @@ def _record(fields: Iterable[tuple[str, str]], same: Iterable[tuple[str, str]] =
     )
 
 
-#: Meetings that are found by one call of a kernel.
+#: The most meetings that one call of a kernel finds.
 MEETINGS_AT_ONCE = 1 << 18
-#: Merges that are found before they are added up: few enough for a core's cache, and enough for a task of their own.
+#: Merges of a block: few enough for a core's cache, and enough for a task of the pool.
 MERGES_AT_ONCE = 1 << 15
-#: Values that are added up plainly before their sum is added exactly.
+#: Values that are summed plainly; the sums of such blocks are added exactly.
 SUMMED_AT_ONCE = 1 << 13
-#: A true cluster above this share of the weight is dominant: what it leaves cannot be had by subtraction.
+#: A true cluster above this share of the weight is dominant: subtracting its weight would cancel digits.
 DOMINANT = 0.75
-#: The code of no row.
+#: A code that no row has.
 NONE = -2
 
 
 def total_of(values: Floats) -> float:
-    """Return the sum of many values, by blocks."""
+    """Return the sum of many values, adding the sums of blocks exactly."""
     return math.fsum(float(values[start:stop].sum()) for start, stop in blocks(values.size, SUMMED_AT_ONCE))
 
 
 @dataclass(frozen=True, eq=False)
 class TreeRows:
-    """The rows that count, in the order of the tree; all arrays have one entry for each.
+    """The rows that count in clusters, in the order of the tree. Arrays are by row, (n_rows,).
 
-    A level is that at which the clusters of a row and the next become one; `n_levels` if no link joins them.
+    The level of a row is the one at which its cluster and that of the next row merge; `n_levels` if no link joins them.
     """
 
     levels: Codes
-    codes: Codes  #: true clusters, -1 for rows that are in none
+    codes: Codes  #: true cluster of each row, -1 for none
     n_levels: int
     weights: Floats | None = None
-    scored: NDArray[np.bool_] | None = None  #: which rows are scored; None for all
-    known_merges: Codes | None = None  #: `merges`, if they are known
+    scored: NDArray[np.bool_] | None = None  #: whether each row is scored; None if all are
+    known_merges: Codes | None = None  #: `merges`, if already known
 
     def __len__(self) -> int:
         return int(self.levels.size)
 
     @cached_property
     def records(self) -> Records:
-        """The records of the kernels for these rows."""
+        """The types of the kernels' records for these rows."""
         return records(self.levels.dtype, weighted=self.weights is not None, scored=self.scored is not None)
 
     @cached_property
     def merges(self) -> Codes:
-        """All rows but the last, by the level at which the clusters of each and the next become one, in their order."""
+        """The places of all rows but the last, sorted by level, then by place."""
         if self.known_merges is not None:
             return self.known_merges
         return order_of_merges(self.levels, self.n_levels)
 
     @cached_property
     def true_sizes(self) -> Counts:
-        """Rows of each true cluster."""
+        """Number of rows of each true cluster."""
         return np.bincount(self.codes[self.codes >= 0] if (self.codes < 0).any() else self.codes)
 
     @cached_property
@@ -357,25 +359,25 @@ class TreeRows:
 
     @property
     def scored_in_truth(self) -> NDArray[np.bool_]:
-        """Which rows are scored, and in a true cluster."""
+        """Whether each row is scored and in a true cluster."""
         there = self.codes >= 0
         return there if self.scored is None else there & self.scored
 
     @cached_property
     def n_scored(self) -> int:
-        """How many rows are scored."""
+        """Number of scored rows."""
         return len(self) if self.scored is None else int(np.count_nonzero(self.scored))
 
     @cached_property
     def total(self) -> float:
-        """The weight of the rows that are scored."""
+        """Total weight of the scored rows."""
         if self.weights is None:
             return float(self.n_scored)
         return total_of(self.weights if self.scored is None else self.weights[self.scored])
 
     @cached_property
     def dominant(self) -> int:
-        """The true cluster that has nearly all weight, `NONE` if none has, or not all rows are scored."""
+        """The true cluster with nearly all weight; `NONE` if there is none, or if not all rows are scored."""
         if self.scored is not None:
             return NONE
         heaviest = int(np.argmax(self.true_masses))
@@ -384,16 +386,18 @@ class TreeRows:
 
 @dataclass(frozen=True, eq=False)
 class Meetings:
-    """Where parts of true clusters come together."""
+    """The meetings of a tree: merges that join two parts of a true cluster."""
 
-    records: np.ndarray  #: one for each
-    crosses: Counts  #: by merge, ordered pairs of a scored row and one of its true cluster that come together there
-    #: their weight and its error, without those of the dominant true cluster; shape (n, 2)
+    records: np.ndarray  #: one record for each meeting
+    crosses: (
+        Counts  #: by merge: number of ordered pairs of a scored row and one of its true cluster that it joins
+    )
+    #: by merge: weight of these pairs and its rounding error, without the dominant true cluster; shape (n, 2)
     masses: Floats | None
 
 
 def find_meetings(rows: TreeRows, pool: Pool) -> Meetings:
-    """Find where parts of true clusters come together: less often than there are rows."""
+    """Return the meetings of the parts of true clusters, of which there are fewer than rows."""
     n, index = len(rows), rows.levels.dtype
     bounds, groups = buffers.empty(n, index), buffers.empty(n, rows.records.group)
     last_of = np.full(rows.true_sizes.size, -1, index)
@@ -423,7 +427,7 @@ def find_meetings(rows: TreeRows, pool: Pool) -> Meetings:
 
 
 def merges_of(rows: TreeRows, crosses: Counts, masses: Floats | None) -> Iterator[np.ndarray]:
-    """Yield the merges by level, in blocks; a block is valid until the next but one.
+    """Yield blocks of merges in the order of levels; the memory of a block is reused for the next but one.
 
     `crosses` and `masses` are those of the meetings of these rows.
     """
@@ -440,18 +444,18 @@ def merges_of(rows: TreeRows, crosses: Counts, masses: Floats | None) -> Iterato
 
 
 class PlacedRows(NamedTuple):
-    """The rows that count, in the order of the tree; those whose items have no place in it stand last."""
+    """The rows that count in clusters, in the order of the tree; rows whose items are not in the tree come last."""
 
     rows: TreeRows
-    aligned: Codes  #: the aligned row of each
-    places: Codes  #: where in the tree the level after each stands; -1 after one that is not in it
+    aligned: Codes  #: the aligned row of each row
+    places: Codes  #: the place in the tree of the level after each row; -1 if its item is not in the tree
 
 
 def place_rows(tree: MergeTree, alignment: Alignment, pool: Pool, *, outside: bool) -> PlacedRows:
-    """Put the rows that count in the order of the tree; the prediction's rows are its items.
+    """Return the rows that count in clusters, in the order of the tree, whose items are the prediction's rows.
 
-    These are the rows that policies leave on both sides; if `outside`, also those that only the prediction has, which
-    are in no true cluster. Items that do not count connect others all the same.
+    Rows that policies keep on both sides count; if `outside`, rows that only the prediction has count as well, and are
+    in no true cluster. Items that do not count still connect others.
     """
     counted, is_outside = _counted(alignment, outside=outside)
     items = alignment.pred_rows
@@ -474,7 +478,7 @@ def place_rows(tree: MergeTree, alignment: Alignment, pool: Pool, *, outside: bo
 
 
 def _counted(alignment: Alignment, *, outside: bool) -> tuple[NDArray[np.bool_] | None, bool]:
-    """Return the rows that count, None for all, and whether some of them are in no true cluster."""
+    """Return whether each aligned row counts, None if all do, and whether some of them may be in no true cluster."""
     lacking = [
         None if absent is None else keys == absent
         for keys, absent in (
@@ -492,7 +496,7 @@ def _counted(alignment: Alignment, *, outside: bool) -> tuple[NDArray[np.bool_] 
 
 
 def _inverse(items: Codes, tree: MergeTree) -> Codes:
-    """Return the row of each item, where every item has one."""
+    """Return the row of each item, given the item of each row."""
     rows = np.empty(tree.n_items, tree.order.dtype)
     rows[items] = np.arange(items.size)
     return rows
@@ -508,7 +512,7 @@ def _placed(
     pool: Pool,
     merges: Codes | None = None,
 ) -> PlacedRows:
-    """Return rows in this order; rows near each other get nearby codes of true clusters."""
+    """Return the rows in this order, with true clusters numbered so that neighbouring rows have similar codes."""
     keys = alignment.true_keys[order]
     codes: Codes = number(keys, pool).codes.astype(levels.dtype)
     if is_outside:
@@ -520,22 +524,22 @@ def _placed(
     return PlacedRows(rows, order, places)
 
 
-#: Bytes of a link while links are sorted, those of what is sorted among them.
+#: Bytes per link while links are sorted, including the links themselves.
 TO_SORT = 32
-#: Bytes of a row of the truth that is read from a file: item, cluster and their keys.
+#: Bytes per row of a truth that is read from a file: item, cluster and their keys.
 TO_READ = 32
-#: Bytes of an item of either side while they are put side by side, and of a row while it gets its place in the tree.
+#: Bytes per item of either side during alignment, and per row while rows get their places in the tree.
 TO_ALIGN, TO_PLACE = 36, 64
-#: Bytes of a row while the clusters at the best threshold are evaluated.
+#: Bytes per row while the clusters at the best threshold are evaluated.
 TO_EVALUATE = 48
-#: Bytes of a row that sums of all families hold: what is cached of true clusters, and what waits to be used again.
+#: Bytes per row that stay allocated whatever the families: cached figures of true clusters, and idle buffers.
 OF_ALL = 24
-#: Bytes of a level that the sums of a family hold, and those of them that sums over meetings hold.
+#: Bytes per level that the sums of a family hold, and the part of them that sums over meetings hold.
 OF_LEVELS = {"clusters": (12, 0), "bcubed": (16, 8), "elm": (16, 8), "pairs": (32, 8), "entropy": (24, 8)}
 
 
 def to_join(n_links: int, n_items: int, *, keep: bool = False) -> int:
-    """Return the memory that building a merge tree from held links, which are kept or not, takes."""
+    """Return the bytes needed to build a merge tree from links in memory; `keep` says whether the links stay."""
     index = 4 if max(n_links, n_items) < 2**31 - 1 else 8
     sorting = n_links * (8 + 2 * index)
     laying_out = n_items * (8 + 13 * index) - (not keep) * n_links * 2 * index
@@ -543,7 +547,7 @@ def to_join(n_links: int, n_items: int, *, keep: bool = False) -> int:
 
 
 def to_add_up(rows: TreeRows, families: Collection[str]) -> int:
-    """Return the memory of the sums of families, and of the evaluation at the best threshold."""
+    """Return the bytes needed for the sums of these families and the evaluation at the best threshold."""
     weighted, n = rows.weights is not None, len(rows)
     meetings = held = 0
     for family in families:
@@ -556,7 +560,7 @@ def to_add_up(rows: TreeRows, families: Collection[str]) -> int:
 
 
 class Subset(NamedTuple):
-    """Rows of which some are scored, and which levels and rows of the whole tree theirs are."""
+    """Rows of a tree for one scored subset, and the levels and places that they have in the whole tree."""
 
     rows: TreeRows
     levels: NDArray[np.integer]
@@ -564,10 +568,10 @@ class Subset(NamedTuple):
 
 
 class Subsets:
-    """Rows of a tree of which one subset after the other is scored.
+    """Rows of a tree, from which subsets are scored one by one.
 
-    The score of an item depends on its cluster at the weakest threshold and on its true cluster alone, so that only
-    the rows of these are looked at.
+    The score of an item depends only on its cluster at the weakest threshold and on its true cluster, so a subset has
+    only the rows of these clusters.
     """
 
     def __init__(self, rows: TreeRows) -> None:
@@ -575,22 +579,22 @@ class Subsets:
 
     @cached_property
     def _ends(self) -> NDArray[np.integer]:
-        """Where the clusters of the weakest threshold end."""
+        """The ends of the clusters at the weakest threshold, as places."""
         return np.flatnonzero(self._rows.levels == self._rows.n_levels) + 1
 
     @cached_property
     def _by_code(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-        """Places by true cluster, and where those of each begin."""
+        """Places sorted by true cluster, and the begin of each true cluster among them, followed by the end."""
         order = np.argsort(self._rows.codes, kind="stable")
         n_none = int(np.count_nonzero(self._rows.codes < 0))
         return order[n_none:], np.concatenate([[0], np.cumsum(self._rows.true_sizes)])
 
     def take(self, members: NDArray[np.integer]) -> Subset:
-        """Return the contingency of some rows only, given by ascending places."""
+        """Return the rows that score the members alone, which are ascending places."""
         rows, ends = self._rows, self._ends
         clusters = _once(np.searchsorted(ends, members, side="right"))
         begins = np.concatenate([[0], ends[:-1]])[clusters]
-        if 2 * int((ends[clusters] - begins).sum()) > len(rows):  # to leave out the others would take longer
+        if 2 * int((ends[clusters] - begins).sum()) > len(rows):  # selecting most rows would take longer
             scored = np.zeros(len(rows), np.bool_)
             scored[members] = True
             return Subset(replace(rows, scored=scored), np.arange(rows.n_levels), np.arange(len(rows)))
@@ -613,12 +617,12 @@ class Subsets:
 
 
 def _once(numbers: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Return each of some numbers that do not descend once."""
+    """Return the distinct values of numbers in ascending order."""
     return numbers[np.flatnonzero(np.diff(numbers, prepend=-1))]
 
 
 def _ranges(starts: NDArray[np.integer], stops: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the numbers of several ranges, one after the other."""
+    """Return the concatenation of the integer ranges from `starts` to `stops`."""
     sizes = stops - starts
     before = np.concatenate([[0], np.cumsum(sizes)])
     return np.arange(before[-1]) + np.repeat(starts - before[:-1], sizes)
@@ -626,15 +630,15 @@ def _ranges(starts: NDArray[np.integer], stops: NDArray[np.integer]) -> NDArray[
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """Effects of merges; merges of one level into one cluster count as one, at the position of the last.
+    """Effects of merges; merges of one level into one cluster count as one, at the place of the last.
 
-    `over` and `under` are by place between rows, in the weight of all items, and 0 where no merge stands.
+    `over` and `under` are by place, not divided by the total weight, and 0 at places without a merge.
     """
 
-    over: Floats  #: what precision loses
-    under: Floats  #: what recall gains
-    merged: NDArray[np.bool_]  #: where a merge stands
-    whole_at: Counts  #: by true cluster: the place of a merge whose level makes it whole, -1 for a single row
+    over: Floats  #: loss of precision
+    under: Floats  #: gain of recall
+    merged: NDArray[np.bool_]  #: whether a place has a merge
+    whole_at: Counts  #: by true cluster: the place of a merge that completes it, -1 for a single row
 
 
 def merge_effects(rows: TreeRows, pool: Pool) -> Effects:
@@ -646,7 +650,7 @@ def merge_effects(rows: TreeRows, pool: Pool) -> Effects:
     module.add_recall_by_merge(meetings.records, rows.true_masses, under)
     module.find_last_merges(meetings.records, rows.levels, whole_at)
     made = merges_of(rows, meetings.crosses, meetings.masses)
-    del meetings  # its records need not be held while clusters are
+    del meetings  # frees the records before the clusters are allocated
     for merges in made:
         module.add_loss_by_merge(merges, over)
     heads = np.empty(n, rows.levels.dtype)

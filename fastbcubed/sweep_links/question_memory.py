@@ -1,4 +1,4 @@
-"""The memory that questions to a sweep take, of what its limit leaves beside what it holds."""
+"""The memory that questions to a sweep need, checked against what the memory limit leaves."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ __all__ = [
     "require_units",
 ]
 
-#: Bytes of a row, and of an event, which is a unit and a level, while sums by unit are added up, and more with weights.
+#: Bytes while sums by unit are computed: per row, per event (a unit and a level), and more per row with weights.
 A_ROW, AN_EVENT, A_WEIGHT = 60, 80, 105
-#: Bytes of an event that sums of a family take, and those of each further family that waits.
+#: Bytes per event of the sums of a family, and of each further family that waits.
 OF_FAMILY, WAITING = {"bcubed": 30, "elm": 30, "pairs": 95, "entropy": 55}, 30
-#: Bytes of an event that is held: its unit, level and row.
+#: Bytes per event that stay allocated: its unit, level and row.
 HELD = 20
-#: Bytes of a row while effects of merges, and sums of a slice, are added up, and those of errors of the slice.
+#: Bytes per row while effects of merges and sums of a slice are computed, and of the standard errors of a slice.
 TO_EFFECT, TO_SLICE, TO_ERRORS = 128, 160, 100
-#: Bytes of an item while stages are found, of clusters at a threshold, of each of these, and of their evaluation.
+#: Bytes per item while stages are computed, for clusters at thresholds, for each threshold, and for its evaluation.
 TO_STAGE, TO_CLUSTER, A_COLUMN, TO_EVALUATE = 96, 16, 8, 150
 
 
 def of_units(rows: TreeRows, families: Collection[str]) -> int:
-    """Return the memory of sums by unit, at every threshold, of these families."""
+    """Return the bytes of the sums by unit of these families at every threshold."""
     events = int(np.count_nonzero(rows.levels < rows.n_levels))
     largest = max((OF_FAMILY[each] for each in families), default=0)
     waiting = WAITING * max(0, len(families) - 1)
@@ -45,12 +45,12 @@ def of_units(rows: TreeRows, families: Collection[str]) -> int:
 
 
 def of_weights(rows: TreeRows) -> int:
-    """Return what a row takes more if rows have weights."""
+    """Return the additional bytes per row if rows have weights, otherwise 0."""
     return 0 if rows.weights is None else A_WEIGHT
 
 
 def families_of(sweep: Any, names: Iterable[str]) -> set[str]:
-    """Return the families of sums of some scores; of a name that is no score, such as a cost, those of all."""
+    """Return the families of sums behind these scores; those of all scores if a name, such as a cost, is unknown."""
     metrics: dict[str, Metric] = {metric.name: metric for metric in sweep.metrics}
     names = list(names)
     found = [metrics[name] for name in names] if metrics.keys() >= set(names) else metrics.values()
@@ -58,7 +58,7 @@ def families_of(sweep: Any, names: Iterable[str]) -> set[str]:
 
 
 def require_units(sweep: Any, names: Collection[str], what: str) -> None:
-    """Raise OptionError if sums by unit behind some scores have no room."""
+    """Raise OptionError if the sums by unit behind these scores exceed the memory limit."""
     if sweep._allowance.limit is not None:
         rows, families = sweep._placed.rows, families_of(sweep, names)
         way = "" if len(families) == 1 else f", or sweep fewer scores, such as {arg('metrics', 'f1')}"
@@ -70,27 +70,27 @@ def require_units(sweep: Any, names: Collection[str], what: str) -> None:
 
 
 def require_effects(sweep: Any) -> None:
-    """Raise OptionError if the effects of merges have no room."""
+    """Raise OptionError if the effects of merges exceed the memory limit."""
     rows = sweep._placed.rows
     needed = len(rows) * (TO_EFFECT + of_weights(rows)) + _held(sweep, "_units")
     sweep._allowance.require(needed, f"the merges of {len(rows):,} items")
 
 
 def require_stages(sweep: Any) -> None:
-    """Raise OptionError if the stages of recall have no room."""
+    """Raise OptionError if the stages of recall exceed the memory limit."""
     n = sweep.tree.n_items
     sweep._allowance.require(TO_STAGE * n + _held(sweep), f"the stages of {n:,} items")
 
 
 def require_clusters(sweep: Any, n_columns: int = 1, *, scored: bool = False) -> None:
-    """Raise OptionError if the clusters at so many thresholds, or their scores, have no room."""
+    """Raise OptionError if the clusters at `n_columns` thresholds, or their scores, exceed the memory limit."""
     n = sweep.tree.n_items
     needed = n * (TO_CLUSTER + A_COLUMN * n_columns + scored * TO_EVALUATE)
     sweep._allowance.require(needed + _held(sweep), f"the clusters of {n:,} items")
 
 
 def require_slices(sweep: Any, *, errors: bool) -> None:
-    """Raise OptionError if the sums of a slice, which may have all rows, have no room beside those of all."""
+    """Raise OptionError if the sums of a slice, which may have all rows, exceed the memory limit."""
     if sweep._allowance.limit is not None:
         rows = sweep._placed.rows
         needed = len(rows) * (TO_SLICE + of_weights(rows) * 4 // 3)
@@ -100,7 +100,7 @@ def require_slices(sweep: Any, *, errors: bool) -> None:
 
 
 def _held(sweep: Any, *names: str) -> int:
-    """Return the memory of what earlier questions have left with a sweep: these parts, or all."""
+    """Return the bytes of the results of earlier questions that a sweep holds: of these parts, or of all."""
     held = 0
     for name in names or ("_effects", "_units"):
         if name in sweep.__dict__:
@@ -111,6 +111,6 @@ def _held(sweep: Any, *names: str) -> int:
 
 
 def curve_in_parts(sweep: Any) -> Iterator[pa.Table]:
-    """Yield the whole curve, some points at a time."""
+    """Yield the whole curve as tables of consecutive points."""
     for start, stop in blocks(len(sweep._curve), POINTS_AT_ONCE):
         yield pa.table(sweep._curve.columns(np.arange(start, stop)))

@@ -20,7 +20,7 @@ from fastbcubed.sweep_links.curve import score_of
 from fastbcubed.sweep_links.merge_tree import total_of
 from fastbcubed.types import Codes, Floats
 
-#: The scores, and what each is called in a sentence; that of pairs is told first where it is known.
+#: The scores and their names in sentences; the sentence is on the first that is known.
 RECALLS = {"pair_recall": "pair recall", "recall": "recall"}
 NOT_THERE = (
     "stages need the links, which a sweep drops when they exceed its memory limit, and which are not saved "
@@ -29,7 +29,7 @@ NOT_THERE = (
 
 
 class Recalls(NamedTuple):
-    """A recall if every link were judged rightly, if those that the threshold uses were, and of the clusters."""
+    """The recall if every link were judged correctly, if those that the threshold uses were, and of the clusters."""
 
     candidates: float
     used: float
@@ -78,7 +78,7 @@ class Stages:
 
     @property
     def sentence(self) -> str:
-        """Where most recall is lost, and whether a threshold can bring it back."""
+        """The sentence on where most recall is lost, and whether another threshold can regain it."""
         name = next(name for name in RECALLS if name in self.recalls)
         found = self.recalls[name]
         lost, whole = found.lost, 1.0 - found.found
@@ -102,12 +102,12 @@ class Stages:
 
     @property
     def cut(self) -> bool:
-        """Whether the links seem to be cut at one threshold already."""
+        """Whether weaker links may have been removed before the sweep."""
         return self.one_score or self.n_used == self.n_links
 
     @property
     def notes(self) -> list[dict[str, Any]]:
-        """What a reader should know of the links, as notes: code, level, message, figures."""
+        """Notes on the links: code, level, message, figures."""
         return [
             {"code": code, "level": NOTE, "message": message, **more} for code, message, more in self._notes()
         ]
@@ -132,7 +132,7 @@ class Stages:
             ), {"n_unjudged": self.n_unjudged}  # fmt: skip
 
     def table(self) -> Table:
-        """Return a row for each stage: what is judged rightly, its links, each recall, and what the stage costs."""
+        """Return the table of stages, with the number of links, each recall, and the recall that the stage loses."""
         columns: dict[str, Any] = {
             "stage": ["blocking", "threshold", "merging"],
             "links": [self.n_right, self.n_used_right, self.n_used],
@@ -142,13 +142,13 @@ class Stages:
         return Table(pa.table(columns))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the stages and notes as plain values."""
         recalls = {name: {**found._asdict(), "lost": found.lost} for name, found in self.recalls.items()}
         return {**asdict(self), "recalls": recalls, "notes": self.notes}
 
     @classmethod
     def _restored(cls, told: Mapping[str, Any], threshold: float) -> Stages:
-        """Return the stages that `to_dict` told; the threshold, which may be infinite, is given."""
+        """Return the stages that `to_dict` described; the threshold is given, because JSON has no infinite numbers."""
         kept = {name: value for name, value in told.items() if name != "notes"}
         recalls = {
             name: Recalls(*(each[part] for part in Recalls._fields)) for name, each in told["recalls"].items()
@@ -157,7 +157,7 @@ class Stages:
 
 
 def _points(share: float) -> str:
-    """Return a share as points of 100."""
+    """Return a share as text in percentage points."""
     text = f"{100 * share:.1f}"
     return f"{text} point{'s' * (text != '1.0')}"
 
@@ -175,7 +175,7 @@ def stages_of(sweep: Any, threshold: float) -> Stages:
     n_used = sweep._n_links_used(threshold)
     parents, sums, numbers = np.arange(tree.n_items, dtype=tree.order.dtype), [], []
     n_unjudged = 0
-    # Links are joined once: first those that are used, whose components are counted, and then all others.
+    # Each link is joined once: first the used ones, whose components give `used`, then the others for `candidates`.
     for first, last in ((0, n_used), (n_used, len(tree.pairs))):
         n_right = 0
         for start, stop in blocks(last - first):
@@ -205,13 +205,13 @@ def stages_of(sweep: Any, threshold: float) -> Stages:
 
 
 def _has_pairs(sweep: Any) -> bool:
-    """Return whether scores of pairs are defined for the input."""
+    """Return whether pair scores are defined for the input."""
     how = {"weighted": sweep._curve.weighted, "outside": sweep.policies.prediction == "outside"}
     return METRICS["pair_recall"].undefined(weighting="pointwise", **how) is None
 
 
 def _found(sweep: Any, point: int, threshold: float) -> dict[str, float]:
-    """Return recall and, where defined, that of pairs, at a point: as the curve has them, or by an evaluation."""
+    """Return recall and, if defined, pair recall at a point, from the sums of the curve or by an evaluation."""
     kept = sweep._curve.kept.take(np.array([point]))
     found = {"recall": score_of(METRICS["recall"], kept).item()}
     if not _has_pairs(sweep):
@@ -223,7 +223,7 @@ def _found(sweep: Any, point: int, threshold: float) -> dict[str, float]:
 
 
 def _recalls(rows: Any, items: Codes, labels: Codes, *, with_pairs: bool) -> dict[str, float]:
-    """Return recall and that of pairs of clusters each within one true cluster; items without a place are alone."""
+    """Return recall and pair recall of clusters that lie within true clusters; items not in the tree are singletons."""
     placed = items >= 0
     cluster = np.empty(items.size, np.int64)
     cluster[placed] = labels[items[placed]]
@@ -237,5 +237,5 @@ def _recalls(rows: Any, items: Codes, labels: Codes, *, with_pairs: bool) -> dic
         own = np.ones(there.size) if weights is None else weights
         of_cluster, of_true = mass[cluster[there]], rows.true_masses[rows.codes[there]]
         joined, whole = (total_of(own * (each - own)) for each in (of_cluster, of_true))
-        found["pair_recall"] = joined / whole if whole > 0 else 1.0  # as of an evaluation
+        found["pair_recall"] = joined / whole if whole > 0 else 1.0  # as in `evaluate`
     return found

@@ -1,4 +1,4 @@
-"""Saved sweeps: the files of a sweep, and the sweep that is made of them again."""
+"""Saved sweeps: how a sweep is written to files, and restored from them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from fastbcubed.sweep_links.question_memory import curve_in_parts
 from fastbcubed.sweep_links.recall_stages import Stages
 from fastbcubed.sweep_links.threshold_choice import Chosen, Leading
 
-#: Merges and true clusters that are written.
+#: The most merges, and true clusters, that are saved.
 LISTED = 1000
-#: The advice where a part of a sweep was not saved with it.
+#: The advice on parts of a sweep that were not saved.
 NOT_SAVED = (
     "a sweep is saved with its scores, the clusters at one threshold (clusters.parquet), and the first "
     f"{LISTED:,} merges, at that threshold and overall, and weakest links; sweep again to get more"
@@ -33,7 +33,7 @@ NOT_SAVED = (
 
 
 def save(sweep: Any, directory: Any, leading: Leading) -> None:
-    """Write a sweep with what it is to show; see `Sweep.save`."""
+    """Write a sweep and the results that it shows; see `Sweep.save`."""
     best, chosen, merges, _ = leading
     assert best is not None
     tables: dict[str, Any] = {
@@ -64,7 +64,7 @@ def save(sweep: Any, directory: Any, leading: Leading) -> None:
 
 
 def restored(cls: type[Any], head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Any:
-    """Return the sweep of this class that `save` wrote."""
+    """Return the sweep that `save` wrote, as an object of this class."""
     own, ascending, curve = head["saved"], head["ascending"], tables["curve"]
     lacking: Any = NotKept(NOT_SAVED)
     ev, precision = evaluation_of(own["at_best"]), np.dtype(own["precision"])
@@ -102,10 +102,10 @@ def restored(cls: type[Any], head: Mapping[str, Any], tables: Mapping[str, pa.Ta
 
 
 def _leading(sweep: Any, head: Mapping[str, Any]) -> Leading:
-    """Return what `save` has named; thresholds, which may be infinite, go by their points."""
+    """Return the results that the saved sweep shows; thresholds, which may be infinite, were saved as points."""
     own, best, chosen = head["saved"], with_nan(head["best"]), None
     point, *ends = own["points"]
-    as_good = own.get("as_good", [point, point])  # which results of earlier versions lack
+    as_good = own.get("as_good", [point, point])  # missing from results of earlier versions
     found = sweep._best_at(point, best["score"], best["value"], head["best"]["where"] or "", as_good)
     if ends:
         low, high = sweep._curve.thresholds[ends].tolist()

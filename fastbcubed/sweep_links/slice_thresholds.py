@@ -1,4 +1,4 @@
-"""The best threshold of each slice, and what one threshold for all costs it."""
+"""The best threshold of each slice, and the score that the slice loses at the common threshold."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from fastbcubed.sweep_links.level_sums import SumsOnDemand
 from fastbcubed.sweep_links.merge_tree import Subset, Subsets
 from fastbcubed.sweep_links.unit_sums import UnitSums
 
-#: Families of scores that slices have: means over items.
+#: Families of the scores that slices have: means over items.
 OF_ITEMS = ("bcubed", "elm")
-#: Scores that are shown beside the one that is best.
+#: Scores that are shown in addition to the optimised one.
 BESIDE = ("precision", "recall")
 
 
 def slice_thresholds(
     sweep: Any, key: SliceKey, score: str, where: str | Iterable[str] | None, units: UnitSums | None
 ) -> Table:
-    """Return the best threshold of each slice, with errors by these units; see `Sweep.slices`."""
+    """Return the best threshold of each slice, with standard errors if units are given; see `Sweep.slices`."""
     name = known_score(sweep._curve, score)
     metrics = [metric for metric in sweep.metrics if family_of(metric) in OF_ITEMS]
     if name not in [metric.name for metric in metrics]:
         raise MetricError(
-            f"slices have no {name}, which is defined for all items at once; name a score of items"
+            f"slices have no {name}, which is not a mean over items; name one that is, such as f1"
         )
     common = sweep._n_used(sweep.best(name, where=where).threshold)
     subsets = Subsets(sweep._placed.rows)
@@ -65,7 +65,7 @@ def _of_slice(
     common: int,
     units: UnitSums | None,
 ) -> dict[str, Any]:
-    """Return the best threshold of one slice, its scores there, and with the threshold that is best for all."""
+    """Return the row of a slice: its best threshold, its scores there, and its score at the common threshold."""
     rows, levels = subset.rows, subset.levels
     none = -np.inf if sweep.tree.ascending else np.inf
     thresholds = np.concatenate([[none], sweep._level_thresholds[levels]])
@@ -84,7 +84,7 @@ def _of_slice(
         at_best = {each: float(value) for each, value in curve.at(point, *names).items()}
         cost = at_best[name] - shared if is_higher_better(name) else shared - at_best[name]
         threshold, own = float(curve.thresholds[point]), {**at_best}
-    # each figure with its score, at a point or less at another
+    # each figure: its value, its score, and its point, or the two points between which it is a difference
     figures: dict[str, tuple[float | None, str, tuple[int | None, ...]]] = {
         **{each: (own[each], each, (point,)) for each in names},
         f"{name}_at_common": (shared, name, (at_common,)),
@@ -103,9 +103,9 @@ def _of_slice(
 
 
 def _error(units: UnitSums, metric: Metric, value: float | None, *points: int | None) -> float | None:
-    """Return the standard error of a score at a point, or of how much it differs from that at a second one.
+    """Return the standard error of a score at a point, or of its difference between two points.
 
-    Null if there is no such value, or units are not whole at a point.
+    None if the value is unknown, or if a point is beyond those with standard errors.
     """
     known = [point for point in points if point is not None and point < len(units.curve)]
     if value is None or len(known) < len(points) or not units.n_units:
@@ -115,7 +115,7 @@ def _error(units: UnitSums, metric: Metric, value: float | None, *points: int | 
 
 
 def _slices(sweep: Any, key: SliceKey) -> tuple[dict[str, Any], Iterator[NDArray[np.integer]]]:
-    """Return the columns that name slices, and the places of the scored rows of each."""
+    """Return the columns that name the slices, and the places of each slice's scored rows."""
     ev, placed = sweep.at_best, sweep._placed
     items = ev.kept_items()
     scored = np.ones(len(placed.rows), np.bool_) if placed.rows.scored is None else placed.rows.scored

@@ -64,10 +64,10 @@ from fastbcubed.sweep_links.sweep_result import Sweep
 
 __all__ = ["sweep"]
 
-#: Bytes that wait to be used again, above which they go back to the system before the clusters at the best threshold
-#: are evaluated, which takes less than the sums by level took.
+#: More idle bytes than this are returned to the system before the clusters at the best threshold are evaluated, which
+#: needs less memory than the sums by level did.
 MUCH_IDLE = 1 << 29
-#: Families of sums that every sweep has.
+#: The families of sums that every sweep has.
 ALWAYS = {"clusters", "bcubed"}
 
 
@@ -196,7 +196,7 @@ def sweep(
     outside = policies.prediction == "outside"
     wanted = as_metrics(metrics, outside=outside)
     how_scored: dict[str, Any] = {"outside": outside, "beta": beta, "everywhere": thresholds is None}
-    choose_scores(wanted, weighted=weight is not None, **how_scored)  # a wrong name is said before the work
+    choose_scores(wanted, weighted=weight is not None, **how_scored)  # raises for wrong names early
     asked, cuts = [] if thresholds is None else as_thresholds(thresholds), as_slices(slices)
     everyone = items.items if isinstance(items, Clustering) else items
     allowance = Allowance(memory_limit)
@@ -214,7 +214,7 @@ def sweep(
         assert links.scores is not None
         n_rows = side.pair.n_rows
         allowance.require(
-            TO_ALIGN * n_rows, f"putting {len(links):,} links and the truth, {n_rows:,} rows, side by side"
+            TO_ALIGN * n_rows, f"aligning {len(links):,} links with the truth of {n_rows:,} rows"
         )
         alignment = align(*side.pair.first, policies, pool, weight_table=side.pair.weight_table)
         allowance.require(to_join(len(links), n_items), f"joining {n_items:,} items by {len(links):,} links")
@@ -229,7 +229,7 @@ def sweep(
         what = f"the scores of {len(placed.rows):,} items at {tree.n_levels:,} thresholds"
         fewer = "" if families <= ALWAYS else f", or name fewer scores, such as {arg('metrics', 'f1')}"
         if not allowance.has_room(to_add_up(placed.rows, families)):
-            tree = replace(tree, pairs=None)  # which stages alone take
+            tree = replace(tree, pairs=None)  # only `Sweep.stages` needs them
         allowance.require(to_add_up(placed.rows, families), what, fewer)
         curve = _curve(joined, tree, placed, chosen.kept, beta, pool)
     allowance.release()
@@ -260,14 +260,14 @@ def sweep(
 
 
 class _Beside(NamedTuple):
-    """The truth aligned with the items of the links, and the arguments that align them again."""
+    """The truth and the items of the links as a pair of sides, and the arguments of `evaluate` that align them."""
 
     pair: Pair
     how: dict[str, Any]
 
 
 class Evaluator:
-    """Evaluates clusterings of the items of the links against the truth of a sweep, as the sweep does."""
+    """Evaluates clusterings of the items of the links against the truth, with the options of the sweep."""
 
     def __init__(self, beside: _Beside, how: dict[str, Any]) -> None:
         self._truth, self._how = beside.pair.first[0], how | beside.how
@@ -281,7 +281,7 @@ class Evaluator:
         return evaluate(self._truth, _without(self._how["noise"], clustering), **{**self._how, **options})
 
     def aligned(self, clustering: Clustering, rows: Alignment, policies: Policies) -> Evaluation:
-        """Return the same with the usual scores; `rows` are aligned with a clustering of the same items."""
+        """Return the evaluation with the default scores, reusing `rows`, the alignment of the same items."""
         clustering = _without(self._how["noise"], clustering)
         keys, own = clustering.labels.keys(), rows.pred_rows
         if own is not None:
@@ -309,7 +309,10 @@ def _beside(
     noise: Any,
     allowance: Allowance,
 ) -> tuple[_Beside, Links, int]:
-    """Read the truth, and take the items of the links for a clustering whose rows are the items."""
+    """Read the truth, and pair it with a clustering whose rows are the items of the links.
+
+    Return the pair, the links, whose items may have become positions in the truth, and the number of items.
+    """
     if allowance.limit is not None:
         allowance.require(bytes_of_text(truth), "the text of the truth, which is held as a whole,")
     if not isinstance(truth, (Clustering, Mapping)):
@@ -334,7 +337,7 @@ def _beside(
 
 
 def _by_position(links: Links, n_items: int) -> Links:
-    """Return the links with positions in place of codes of items."""
+    """Return the links with positions in the truth instead of codes of items; raise if ids are not positions."""
     if len(links) and links.items.kind != "integer":
         raise IdTypeError(
             "the truth has labels without item ids, so links must name items by integer position, but the "
@@ -357,7 +360,7 @@ def _by_position(links: Links, n_items: int) -> Links:
 
 
 def _without(noise: Any, clustering: Clustering) -> Clustering:
-    """Return a clustering none of whose labels, which are numbers from 0, is the label of noise."""
+    """Return a clustering whose labels, numbers from 0, are shifted past the label of noise if it is a number."""
     if isinstance(noise, bool) or not isinstance(noise, (int, np.integer)) or not 0 <= noise < 2**62:
         return clustering
     labels = clustering.labels.keys() + (int(noise) + 1)
@@ -365,7 +368,7 @@ def _without(noise: Any, clustering: Clustering) -> Clustering:
 
 
 def _as_typed(scores: NDArray[np.float64], precision: np.dtype[Any]) -> NDArray[np.float64]:
-    """Return scores that came as shorter floats as one would type them: 0.9, not 0.8999999761581421."""
+    """Return float64 scores that read as the given shorter floats do: 0.9, not 0.8999999761581421."""
     if precision.itemsize == 4:
         texts = pa.array(scores.astype(precision)).cast(pa.string())
         return to_numpy(texts.cast(pa.float64()))
@@ -377,7 +380,7 @@ def _as_typed(scores: NDArray[np.float64], precision: np.dtype[Any]) -> NDArray[
 
 
 def _families(metrics: Sequence[Metric]) -> set[str]:
-    """Return the families of sums that scores are made of, and those that are always there."""
+    """Return the families of sums behind these scores, and those that every sweep has."""
     return {*ALWAYS, *(family for metric in metrics if (family := family_of(metric)) is not None)}
 
 
@@ -389,7 +392,7 @@ def _curve(
     beta: float,
     pool: Pool,
 ) -> Curve:
-    """Add up the sums behind the scores; where a link's score is infinite, there is no point without links."""
+    """Return the curve; it has no point without links if a link has an infinite score."""
     sums = level_sums(placed.rows, _families(metrics), pool)
     skipped = int(tree.n_levels > 0 and tree.points[1] == tree.points[0])
     shown = {name: values[skipped:] if values.ndim else values for name, values in sums.items()}

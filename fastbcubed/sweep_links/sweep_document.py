@@ -1,4 +1,4 @@
-"""The document of a sweep: the text in a terminal and the sections of its page."""
+"""The document of a sweep: its text form and the sections of its report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from fastbcubed.sweep_links.threshold_choice import Leading
 
 
 def document(sweep: Any, leading: Leading, asked: Asked = IN_BRIEF, notes: Sequence[str] = ()) -> Document:
-    """Return the links, the best threshold, the curve, merges to look at and slices; `notes` are on the links."""
+    """Return the document: the links, the best threshold, the curve, merges and slices; `notes` are on the links."""
     truth, links = (sweep.at_best.names[side] for side in ("truth", "prediction")) if asked.page else ("", "")
     head: list[Block] = [Only("text", [Beside([[Prose([what_was_swept(sweep)])], [Prose(notes)]])])]
     if asked.page:
@@ -49,7 +49,9 @@ def _sections(sweep: Any, leading: Leading, asked: Asked) -> Iterator[Section]:
     if best is not None:
         more = _how_certain(sweep, best) if chosen is None else [chosen.sentence]
         blocks.append(Prose([best.sentence, best.range, *more], "lead"))
-    warnings = [each for each in sweep.warnings if each["code"] != "made-of-links"]  # which is of the best F1
+    warnings = [
+        each for each in sweep.warnings if each["code"] != "made-of-links"
+    ]  # this note is on the best F1
     blocks.append(Notices.of(warnings[: MESSAGES if asked.page else None], n=len(warnings)))
     if best is not None:
         blocks += _curve(sweep, best, asked)
@@ -71,14 +73,14 @@ def _sections(sweep: Any, leading: Leading, asked: Asked) -> Iterator[Section]:
 
 
 def _how_certain(sweep: Any, best: Best) -> list[str]:
-    """Return the interval of the best score, where it is that of the evaluation which the sweep shows."""
+    """Return a sentence on the interval of the best score, if the evaluation at the best F1 has it; else nothing."""
     ev = sweep.at_best
     if best.score not in ev.overall or best.threshold != sweep._curve.thresholds[sweep._best_f1]:
         return []
     ends = ev.standard_errors.intervals_at_hand().get(best.score)
     if ends is None:
         return []
-    known = f"With its interval of 95 %, {best.score} there is {with_interval(best.value, *ends)}"
+    known = f"With its 95 % interval, {best.score} there is {with_interval(best.value, *ends)}"
     return [
         f"{known}, which ignores that the threshold was chosen on these data; Sweep.chosen and --draws "
         "account for it."
@@ -86,7 +88,7 @@ def _how_certain(sweep: Any, best: Best) -> list[str]:
 
 
 def _curve(sweep: Any, best: Best, asked: Asked) -> Iterator[Block]:
-    """Yield the scores by threshold: charts on a page, and letters in a text."""
+    """Yield the scores by threshold, as charts on a page or as a chart of letters in text."""
     if not asked.page:
         yield Only("text", [Code("\n".join(drawn(sweep, best)))])
         return
@@ -109,7 +111,7 @@ def _curve(sweep: Any, best: Best, asked: Asked) -> Iterator[Block]:
         yield Beside(charts)
 
 
-#: The columns of the stages of recall: the header, the name of the value, and its form.
+#: Columns of the stages of recall: header, name of the value, form.
 OF_STAGES = (
     ("stage", "stage", "text"), ("judged right", "judged", "text"), ("links", "links", "count"),
     ("recall", "recall", "score"), ("lost", "recall_lost", "delta"),
@@ -119,7 +121,7 @@ WHERE_LOST = "Where recall is lost"
 
 
 def _stages(stages: Stages) -> Iterator[Block]:
-    """Yield where most recall is lost, what each stage costs, and what to know of the links."""
+    """Yield the blocks on lost recall: where most is lost, the loss of each stage, and notes on the links."""
     yield Only("text", [Heading(WHERE_LOST)])
     judged = ("every link", "links used", "none")
     rows = [{**row, "judged": how} for row, how in zip(stages.table().to_pylist(), judged, strict=True)]
@@ -151,7 +153,7 @@ def what_was_swept(sweep: Any) -> str:
     return f"Sweep of {links}: clusters change at {count(tree.n_levels)} {scores} of links, {reach}."
 
 
-#: Columns of the merges to look at: the header, the name of the value, its form and rank.
+#: Columns of the costliest merges: header, name of the value, form, rank.
 OF_MERGES: tuple[tuple[Any, ...], ...] = (
     ("threshold", "threshold", "text"),
     ("left item", "left", "name"),
@@ -164,7 +166,7 @@ OF_MERGES: tuple[tuple[Any, ...], ...] = (
 
 
 def _merges(rows: Sequence[Mapping[str, Any]], threshold: Callable[[float], str]) -> Grid:
-    """Return merges: an item on either side of the link that joins, and the sizes of the clusters that become one."""
+    """Return the table of merges: both items of the link that causes each, sizes of the clusters, score changes."""
     told = []
     for row in rows:
         several = f" + … = {count(row['n_items'])}" if row["n_clusters"] > 2 else ""
@@ -176,7 +178,7 @@ def _merges(rows: Sequence[Mapping[str, Any]], threshold: Callable[[float], str]
 def _figures(
     rows: Sequence[Mapping[str, Any]], names: Sequence[str] = (), threshold: Callable[[float], str] = shown
 ) -> Grid:
-    """Return rows with a threshold and its figures, named by some columns; precision, recall and F1 have room first."""
+    """Return the table of thresholds with their scores, named by columns such as those of slices."""
     columns: list[tuple[Any, ...]] = [(name, name, "name") for name in names]
     for name in rows[0] if rows else ():
         form = "count" if name in COUNTED or name.startswith("n_") else "score"
@@ -193,7 +195,7 @@ def _figures(
 
 
 def tables(sweep: Any, leading: Leading, asked: Asked) -> Iterator[tuple[str, str, Grid]]:
-    """Yield tables, each after a title and a line on it: merges to look at, the requested thresholds, each slicing."""
+    """Yield title, description and table of the costliest merges, the requested thresholds, and each slicing."""
     best, n_merges = leading.best, leading.merges
     if best is not None and n_merges:
         said = f"Costliest merges at threshold {best.shown}; a stronger threshold undoes them"
@@ -210,9 +212,9 @@ def tables(sweep: Any, leading: Leading, asked: Asked) -> Iterator[tuple[str, st
 
 
 def _slicing(sweep: Any, name: str, table: Table, asked: Asked) -> tuple[str, Grid]:
-    """Return a line on the best thresholds of slices and their table: all if they are few, else those that lose most.
+    """Return a description and the table of the best thresholds of slices.
 
-    The listing has those first that one threshold for all costs most.
+    Slices that lose most by using the common threshold come first; if there are many, only these are shown.
     """
     n = table.num_rows
     said = f"By {label(name)}: best threshold per slice, and F1 lost by using one for all"
@@ -229,17 +231,17 @@ def _slicing(sweep: Any, name: str, table: Table, asked: Asked) -> tuple[str, Gr
 
 
 def _of_slice(sweep: Any, threshold: float) -> str:
-    """Return the best threshold of a slice; an infinite one uses no link, unless links have infinite scores."""
+    """Return the text of a slice's best threshold; an infinite one uses no link, unless links have infinite scores."""
     is_none = not math.isfinite(threshold) and threshold not in sweep._level_thresholds
     return "no link" if is_none else str(sweep.shown(threshold))
 
 
 def _costly(sweep: Any, limit: int, threshold: float | None) -> list[dict[str, Any]]:
-    """Return the merges that lower F1 most, of those that a threshold uses."""
+    """Return the merges that lower F1 most, of those that a threshold uses or, if it is None, of all."""
     rows = sweep.merges(limit=limit, threshold=threshold).to_pylist()
     return [row for row in rows if row["f1_change"] < 0]
 
 
-#: Figures of the thresholds that are listed, and those of a table for which every line has room.
+#: The figures that lists of thresholds show, and the columns for which every table has room.
 SHOWN = ("clusters", "largest", "precision", "recall", "f1")
 FIRST = ("threshold", "n_items", "f1", "cost")

@@ -1,4 +1,4 @@
-"""A sweep: scores at every threshold, clusters at any, and the merges that cost most."""
+"""The result of a sweep: scores at every threshold, clusters at any, and the costliest merges."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Sweep(Result):
     _alignment: Alignment
     _evaluate: Evaluator
     sliced: dict[str, Table] = field(default_factory=dict)
-    _saved: Mapping[str, pa.Table] | None = None  #: the tables of a sweep that was loaded
+    _saved: Mapping[str, pa.Table] | None = None  #: the tables of a loaded sweep
     _allowance: Allowance = field(default_factory=Allowance)
 
     __dir__ = documented
@@ -279,12 +279,12 @@ class Sweep(Result):
 
     @cached_property
     def _units(self) -> UnitSums:
-        """The sums by unit of the weakest threshold at which units are even."""
+        """The sums by unit, where units are those of the weakest threshold at which they are many and even."""
         rows = self._placed.rows
         return UnitSums(rows, self._curve, even_levels(rows))
 
     def _units_at(self, point: int) -> UnitSums:
-        """Return those, or at a weaker threshold the sums by unit of all links; warn of uneven units."""
+        """Return the sums by unit; at thresholds beyond them, units are those of all links. Warn if they are uneven."""
         rows, units = self._placed.rows, self._units
         if point >= len(units.curve):
             units = UnitSums(rows, self._curve, rows.n_levels)
@@ -348,7 +348,7 @@ class Sweep(Result):
         return self._best_at(found.point, found.name, value, said, found.as_good)
 
     def _best_at(self, point: int, score: str, value: float, where: str, as_good: Sequence[int]) -> Best:
-        """Return a point of the curve as the one where a score is best."""
+        """Return the description of a point of the curve as the best one."""
         weakest, strongest = (self._curve.thresholds[each].item() for each in as_good)
         first = min(max(as_good[1], len(self._curve) - self.tree.n_levels), as_good[0])  # that uses a link
         threshold = self._curve.thresholds[point].item()
@@ -394,34 +394,34 @@ class Sweep(Result):
         levels, at = self._level_thresholds, self._n_used(threshold) - 1
         if at < 0 or levels[at] != threshold:
             return shown(threshold)
-        sides = (at - 1, at + 1) if stronger else (at + 1, at - 1)  # rounded towards the first
+        sides = (at - 1, at + 1) if stronger else (at + 1, at - 1)  # rounding is towards the first
         neighbour = next((levels[each] for each in sides if 0 <= each < levels.size), threshold - 1.0)
         with np.errstate(over="ignore"):
             gap = min(np.abs(neighbour - threshold), abs(threshold) or 1.0)
         text = shown(threshold, float(gap), up=stronger != self.tree.ascending)
-        same = stronger or self._n_used(float(text)) == at + 1  # which short floats may not be
+        same = stronger or self._n_used(float(text)) == at + 1  # scores of low precision may differ
         return text if same else shown(threshold)
 
     @property
     def _level_thresholds(self) -> NDArray[np.float64]:
-        """The score of each level, as it is shown."""
+        """The score of each level, as the curve shows it."""
         return self._curve.thresholds[len(self._curve) - self.tree.n_levels :]
 
     @cached_property
     def _best_f1(self) -> int:
-        """The point of the best F1, whether it is among the scores or not."""
+        """The point of the best F1, even if F1 is not among the requested scores."""
         return first_highest(self._curve.scores(METRICS["f1"]))
 
     def _point(self, threshold: Any) -> int:
-        """Return the point of the curve that a threshold is at."""
+        """Return the point of the curve with the clusters of a threshold."""
         return self._n_used(threshold) + len(self._curve) - 1 - self.tree.n_levels
 
     def _n_used(self, threshold: Any) -> int:
-        """Return how many levels a threshold uses, which is rounded as scores are."""
+        """Return the number of levels that a threshold uses, after rounding it to the precision of the scores."""
         return self.tree.n_used(as_score(as_threshold(threshold), self.links.precision))
 
     def _n_links_used(self, threshold: float) -> int:
-        """Return how many links a threshold uses."""
+        """Return the number of links that a threshold uses."""
         return self.tree.n_links_used(as_score(as_threshold(threshold), self.links.precision))
 
     @cached_property
@@ -432,7 +432,7 @@ class Sweep(Result):
 
     @cached_property
     def _leading(self) -> Leading:
-        """The best threshold to show: that of F1 if it is known; for a loaded sweep, the one it was saved with."""
+        """The best threshold to show: of F1 if the curve has it or, for a loaded sweep, the one it was saved with."""
         return Leading(self.best("f1") if "f1" in self._curve.names else None)
 
     def _document(self, asked: Asked | None = None) -> Document:
@@ -540,7 +540,7 @@ class Sweep(Result):
         return ev
 
     def _evaluated(self, threshold: float | None, options: Mapping[str, Any]) -> Evaluation:
-        """Return the evaluation at a threshold, or that of the best F1; nothing is warned of."""
+        """Return the evaluation at a threshold, by default that of the best F1, without issuing warnings."""
         threshold = self._curve.thresholds[self._best_f1].item() if threshold is None else threshold
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EvaluationWarning)
@@ -626,8 +626,8 @@ class Sweep(Result):
         -------
         Stages
             Recall and pair recall if every link were judged correctly (no threshold brings back what is missing there),
-            if the links that the threshold uses were, and of the actual clusters; and what each stage loses: blocking,
-            threshold, merging. `table()` lists them.
+            if the links that the threshold uses were, and of the actual clusters; and the recall that each stage loses:
+            blocking, threshold, merging. `table()` lists them.
 
         Raises
         ------
@@ -669,19 +669,19 @@ class Sweep(Result):
 
     @cached_property
     def _stages_at(self) -> dict[int, Stages]:
-        """The stages that were found, by point of the curve."""
+        """The stages that were computed, by point of the curve."""
         return {}
 
     @cached_property
     def _place_of_item(self) -> NDArray[np.integer]:
-        """Where each item stands in the tree."""
+        """The place of each item in the tree."""
         places = np.empty_like(self.tree.order)
         places[self.tree.order] = np.arange(self.tree.n_items)
         return places
 
     @cached_property
     def _highest(self) -> NDArray[np.integer]:
-        """The levels of the tree, as `measure_stretches` looks at them."""
+        """The levels of the tree as a heap of maxima, which `measure_stretches` searches."""
         return heap_of(self.tree.levels, self.tree.n_levels)
 
     def merges(
@@ -740,7 +740,7 @@ class Sweep(Result):
         return list_weakest_links(self, self._effects, limit)
 
     def _first(self, name: str, limit: int | None, threshold: float | None = None) -> Table:
-        """Return the first rows of a saved listing, of those at a threshold if one is given."""
+        """Return the first rows of a saved listing, only those that a threshold uses if one is given."""
         assert self._saved is not None
         table = self._saved[name]
         whole = table.num_rows < saved_sweep.LISTED
@@ -781,17 +781,17 @@ class Sweep(Result):
     ) -> None:
         """Write the curve and the clusters at the best threshold; `fastbcubed.load` reads the sweep back.
 
-        The sweep that was loaded has all scores at every threshold, and shows the best threshold that is named here;
-        clusters at others, standard errors and further slices take the links again.
+        The loaded sweep has all scores at every threshold, and shows the best threshold that was chosen here; clusters
+        at other thresholds, standard errors and further slices need the links again.
 
         Parameters
         ----------
         directory : path
-            Made if need be. Files of an earlier result in it are replaced, together at the end.
+            Created if it does not exist. Files of an earlier result in it are replaced, all at the end.
         score, where
             The score that the best threshold maximises, and conditions, as for `best`.
         chosen : Chosen, optional
-            The result of `chosen`, to be shown as well; its best threshold is then the one that is written.
+            The result of `chosen`, which is then shown as well; its best threshold is the one that is saved.
         merges : int, optional
             Number of costliest merges at that threshold that ``fastbcubed show`` lists.
         stages : bool
@@ -801,8 +801,8 @@ class Sweep(Result):
         -----
         overall.json has the content of `to_json`, curve.parquet the curve at all thresholds, clusters.parquet the
         items and clusters at the best threshold; merges.parquet, merges_at_best.parquet (only merges that the best
-        threshold uses) and weakest_links.parquet the first 1,000 rows; points.parquet and slices.parquet what was
-        requested.
+        threshold uses) and weakest_links.parquet the first 1,000 rows; points.parquet and slices.parquet the requested
+        thresholds and slices.
         """
         merges = None if merges is None else whole_number(merges, "merges", "merges")
         if not isinstance(chosen, Chosen | None):
@@ -813,7 +813,7 @@ class Sweep(Result):
 
     @classmethod
     def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Sweep:
-        """Return the sweep that `save` wrote."""
+        """Return the sweep that `save` wrote, as `fastbcubed.load` does."""
         return saved_sweep.restored(cls, head, tables)
 
     def report(
@@ -866,7 +866,7 @@ class Sweep(Result):
         return self._content(self._leading if best is None else Leading(best), limit)
 
     def _content(self, leading: Leading, limit: int = 1000) -> dict[str, Any]:
-        """Return the content of `to_json` with what is to be shown."""
+        """Return the content of `to_json`, with the best threshold and other results to show."""
         best, chosen, n_merges, stages = leading
         more: dict[str, Any] = {} if chosen is None else {"chosen": chosen.to_dict()}
         if best is not None and n_merges is not None:
@@ -895,6 +895,6 @@ class Sweep(Result):
         """Return the curve, the best F1 and the requested thresholds as JSON; an infinite threshold becomes null.
 
         An infinite threshold uses no links, unless scores are infinite. A loaded sweep has the choice it was saved
-        with in place of the best F1.
+        with instead of the best F1.
         """
         return as_json(self.to_dict(limit=limit), indent)

@@ -1,4 +1,4 @@
-"""The axis of thresholds: even in them or, where they are probabilities near 0 and 1, in their log odds."""
+"""The axis of thresholds: linear, or in log odds if thresholds are probabilities near 0 or 1."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from numpy.typing import NDArray
 
 from fastbcubed.inputs.link_clusters import as_typed
 
-#: Probabilities whose median is as near to 0 or 1 are drawn in log odds, if these span so much; and how far beyond
-#: those of others the ends 0 and 1 stand, whose log odds are infinite.
+#: Log odds are used if the median is this close to 0 or 1 and they span at least so much; the thresholds 0 and 1, whose
+#: log odds are infinite, are drawn this far beyond the others.
 NEAR_END, LEAST_SPAN, BEYOND = 0.05, 4.0, 1.0
-#: A range that is as small beside its ends has no labels of few digits, and no axis.
+#: A range with a smaller relative width than this has no short labels, and no axis.
 LEAST_RANGE = 1e-9
-#: Labels that suffice, and steps between them at most.
+#: The number of labels that suffices, and the most steps of a linear axis.
 ENOUGH, STEPS = 4, 5
 
 Values = NDArray[np.float64]
 
 
 class ThresholdAxis(NamedTuple):
-    """An axis from the least threshold to the most; where it is even in log odds, its places are log odds."""
+    """An axis from the least to the greatest threshold. Its places are thresholds or their log odds."""
 
     least: float
     most: float
     log_odds: bool
-    ends: tuple[float, float]  #: the places of both
+    ends: tuple[float, float]  #: the places of the least and the greatest threshold
 
     @classmethod
     def of(cls, thresholds: Values) -> ThresholdAxis | None:
-        """Return the axis of some thresholds; None if it would have no length, or an infinite one.
+        """Return the axis of these thresholds; None if its length would be zero or infinite.
 
         >>> ThresholdAxis.of(np.array([0.9, 0.5, 0.4])).log_odds
         False
@@ -55,23 +55,23 @@ class ThresholdAxis(NamedTuple):
         return cls(least, most, log_odds=False, ends=(least, most))
 
     def places(self, thresholds: Any) -> Values:
-        """Return the places of thresholds; those beyond the ends are at the ends."""
+        """Return the places of thresholds on the axis; those beyond an end are at that end."""
         found = np.asarray(thresholds, np.float64)
         return np.clip(_log_odds(np.clip(found, 0.0, 1.0)) if self.log_odds else found, *self.ends)
 
     def thresholds(self, places: Values) -> Values:
-        """Return the thresholds at places, at both ends exactly."""
+        """Return the thresholds at these places; those of the ends are exact."""
         found = np.clip(1 / (1 + np.exp(-places)) if self.log_odds else places, self.least, self.most)
         found[places <= self.ends[0]], found[places >= self.ends[1]] = self.least, self.most
         return found
 
     def column(self, place: float, width: int) -> int:
-        """Return which of `width` columns from end to end a place is in."""
+        """Return the column of a place on an axis that is `width` columns wide."""
         low, high = self.ends
         return round((place - low) / (high - low) * (width - 1))
 
     def ticks(self, width: int) -> list[tuple[float, str]]:
-        """Return places and their thresholds in few digits, whose texts lie apart where the axis has `width` columns.
+        """Return places and short texts of labels, which do not overlap on an axis that is `width` columns wide.
 
         >>> [text for _, text in ThresholdAxis.of(np.array([0.93, 0.5, 0.4])).ticks(60)]
         ['0.4', '0.6', '0.8']
@@ -95,7 +95,7 @@ class ThresholdAxis(NamedTuple):
         return sorted(found.items())
 
     def _round(self) -> Iterator[list[str]]:
-        """Yield round thresholds as texts, the roundest first."""
+        """Yield lists of round thresholds as texts, the roundest first."""
         if not self.log_odds:
             step = 10.0 ** math.floor(math.log10((self.most - self.least) / STEPS))
             step *= next(
@@ -110,7 +110,7 @@ class ThresholdAxis(NamedTuple):
 
 
 def _decades(digit: int) -> list[str]:
-    """Return 0.1, 0.9, 0.01, 0.99 and so on of the digit 1; 0.05, 0.95 and so on of 5."""
+    """Return the texts 0.1, 0.9, 0.01, 0.99 and so on for the digit 1, and 0.05, 0.95 and so on for 5."""
     zeros = ["0" * k for k in range(digit == 5, 16)]
     return [text for each in zeros for text in (f"0.{each}{digit}", f"0.{'9' * len(each)}{10 - digit}")]
 

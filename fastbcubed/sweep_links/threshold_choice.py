@@ -1,4 +1,4 @@
-"""The threshold chosen anew in samples of units drawn again: what choosing it by the same data adds to its score."""
+"""The choice of the threshold in resamples of units: how much choosing it on the same data adds to its score."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Chosen:
 
     @property
     def sentence(self) -> str:
-        """The sentence on the score to expect, and on the thresholds chosen in the draws."""
+        """The sentence on the score to expect on other data, and on the thresholds chosen in the resamples."""
         share = f"{100 * self.level:g} %"
         same = self.shown_low == self.shown_high
         where = f"was {self.shown_low}" if same else f"was from {self.shown_low} to {self.shown_high}"
@@ -85,15 +85,15 @@ class Chosen:
         return text
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain values."""
+        """Return the attributes but the best threshold as plain values."""
         names = ("low", "high", "expected", "optimism", "threshold_low", "threshold_high", "level", "draws")
         return {name: getattr(self, name) for name in (*names, "seed", "n_units", "without")}
 
 
 class Leading(NamedTuple):
-    """The best threshold that a sweep shows, its choice in draws, the number of merges, and the stages of its recall.
+    """The results that a sweep shows: the best threshold, its choice in resamples, a number of merges, and stages.
 
-    None if not requested.
+    Results that were not requested are None.
     """
 
     best: Best | None
@@ -112,11 +112,11 @@ def choose_again(
     seed: int,
     shown: Callable[[float], str],
 ) -> Chosen:
-    """Draw the units again, as many as there are, and choose the best threshold of each draw.
+    """Resample the units, with as many as there are, and choose the best threshold of each resample.
 
-    How much the score of a draw at its own threshold exceeds that of the data there stands for how much the score of
-    the data, at the threshold chosen by them, exceeds that of the population: its mean is the optimism, its deviations
-    make the interval, on the scale of `Errors.scale`.
+    The excess is the score of a resample at its own threshold minus the score of the data there. It stands for the
+    excess of the data's score over that of the population, at the threshold chosen by the data. Its mean is the
+    optimism, and its variance gives the interval, on the scale of `Errors.scale`.
     """
     rng, order, curve = np.random.default_rng(seed), units.order, units.curve
     n = order.size

@@ -1,8 +1,8 @@
-"""Sums by independent unit at every threshold: standard errors along the curve, and curves of units drawn again.
+"""Sums by independent unit at every threshold: standard errors along the curve, and curves of resampled units.
 
-Units are the connected components of the truth and the clusters of a weak threshold: the same at all thresholds from
-there on, and whole at each, so that curves of several samples of units can be compared. Weak links join most items to
-one component, which is no sample; so that threshold is the weakest at which components are still many and even.
+Units are the connected components of the truth and the clusters at a weak threshold. They are the same at all stronger
+thresholds, none of which has a cluster in two units, so curves of resampled units are comparable. Very weak links join
+most items into one component, which is no sample; the threshold is the weakest with many components of similar weight.
 """
 
 from __future__ import annotations
@@ -42,9 +42,8 @@ from fastbcubed.sweep_links.level_sums import BY_LEVEL, SumsOnDemand
 from fastbcubed.sweep_links.merge_tree import Subset, TreeRows
 from fastbcubed.types import Counts, Floats
 
-#: What adds up over units behind each family of scores. Those that neither rise nor fall are the same at all
-#: thresholds. What falls is added up from the last threshold on: that of light units is no difference of what heavy
-#: ones have.
+#: The sums over units behind each family of scores. Sums that neither rise nor fall are the same at all thresholds.
+#: Falling sums are accumulated from the last threshold back, so small sums are not differences of large ones.
 OF_FAMILY = {
     "bcubed": ("weight", "over", "under"),
     "elm": ("weight", "elm_over", "elm_under"),
@@ -54,35 +53,35 @@ OF_FAMILY = {
 RISING = ("over", "elm_over", "tp", "fp", "true_given_pred")
 FALLING = ("under", "elm_under", "fn", "pred_given_true")
 CHANGING = (*RISING, *FALLING)
-#: The effective number of units is at least this share of that of true clusters; steps in which the weakest threshold
-#: is looked for at which it is.
+#: The least effective number of units, as a share of that of true clusters; and the steps of the bisection for the
+#: weakest threshold that has it.
 LEAST_OF_TRUE, STEPS = 0.25, 12
-#: Squares that are less than this share of their terms, of which they are the difference, are added up anew from what
-#: each unit moves: rounding may have changed them. Of the terms of heavy units at other points some rounding stays.
+#: A sum of squares below this share of the terms whose difference it is may be mostly rounding, and is computed again
+#: from the influences of units. The second share is the rounding that large terms at other points leave in it.
 CANCELLED, STAYS = 1e-9, 1e-16
-#: Events whose products are added up at once, to which come those that the last unit has besides.
+#: Events whose products are summed at once; a block also has the remaining events of its last unit.
 EVENTS_AT_ONCE = 1 << 16
 
 
 class Events(NamedTuple):
-    """Where the clusters of a unit change: an entry for each unit and level of its merges, unit by unit."""
+    """The levels at which the clusters of each unit change: one event for each, sorted by unit, then by level."""
 
     unit: Counts
     level: Counts
-    rows: TreeRows  #: the same rows, whose levels are these entries
+    rows: TreeRows  #: the rows, with events as their levels
 
 
 class Parts(NamedTuple):
-    """The parts of true clusters in clusters of all links, each in one unit."""
+    """The parts into which the clusters of all links divide true clusters, each in one unit. Arrays are by part."""
 
     unit: Counts
-    scored: Floats  #: the weight of the rows that are scored
-    own: Floats  #: and of all rows
-    apart: Floats  #: of those of the same true cluster elsewhere; 0 where there is none
+    scored: Floats  #: weight of the scored rows
+    own: Floats  #: weight of all rows
+    apart: Floats  #: weight of the other rows of the true cluster
 
     @classmethod
     def of(cls, rows: TreeRows, unit_of_place: Counts) -> Parts:
-        """Find them from rows and their units."""
+        """Return the parts, given the unit of each row."""
         known = np.flatnonzero(rows.codes >= 0)
         cluster = np.cumsum(np.concatenate([[0], (rows.levels == rows.n_levels)[:-1]]))
         codes, w = rows.codes[known], rows.weights
@@ -99,7 +98,7 @@ class Parts(NamedTuple):
 
 
 class Totals(Mapping[str, NDArray[Any]]):
-    """The sums that scores of a curve take, from sums over units; `of` returns one of these by point."""
+    """The sums by point that scores of a curve take, computed from sums over units, which `of` returns by name."""
 
     def __init__(self, of: Callable[[str], Any], total: float) -> None:
         self._of, self._total = of, total
@@ -108,7 +107,7 @@ class Totals(Mapping[str, NDArray[Any]]):
         of = self._of
         if name == "tn":
             return np.asarray((of("weight") ** 2 - of("squares")) / 2 - of("fn") - of("tp") - of("fp"))
-        if name == "true":  # its logarithms are of shares of the weight of all units, each once
+        if name == "true":  # logarithms by unit are of shares of the original total weight
             return np.asarray(of("true") + of("weight") * np.log(of("weight") / self._total))
         if name == "pred":
             return self["true"] - of("true_given_pred") + of("pred_given_true")
@@ -124,18 +123,18 @@ class Totals(Mapping[str, NDArray[Any]]):
 
 
 class UnitSums:
-    """What adds up over units at every point of a curve, each sum when it is asked for first.
+    """The sums by unit behind scores, at every point of a curve; each is computed when first needed.
 
     Attributes
     ----------
     curve
-        The given curve up to its first `n_levels` levels, at which units are whole.
+        The given curve up to its first `n_levels` levels, at which every cluster is within one unit.
     """
 
     def __init__(
         self, rows: TreeRows, curve: Curve, n_levels: int, unit_of_place: Counts | None = None
     ) -> None:
-        """Find the units of rows, unless they are given, as those of a slice are."""
+        """Use the components of the rows as units, unless `unit_of_place` is given, as for a slice."""
         self._rows, self._given = up_to(rows, n_levels), unit_of_place
         self.curve = curve.until(len(curve) - (rows.n_levels - n_levels))
         self._known: dict[str, tuple[Floats, Floats]] = {}
@@ -144,7 +143,7 @@ class UnitSums:
 
     @cached_property
     def _unit_of_place(self) -> Counts:
-        """The unit of each row; clusters without true clusters are one."""
+        """The unit of each row; all clusters without true clusters form one unit."""
         if self._given is not None:
             return self._given
         units, n_units = units_of_places(self._rows)
@@ -152,22 +151,22 @@ class UnitSums:
 
     @cached_property
     def size(self) -> int:
-        """The number of units, with one of the clusters without true clusters."""
+        """The number of units, including the one of clusters without true clusters."""
         return int(self._unit_of_place.max(initial=0)) + 1
 
     @cached_property
     def weight(self) -> Floats:
-        """The weight of each unit."""
+        """The weight of the scored rows of each unit."""
         return self.constant("weight")
 
     @cached_property
     def there(self) -> NDArray[np.bool_]:
-        """Which units have weight."""
+        """Whether each unit has a positive weight."""
         return self.weight > 0
 
     @cached_property
     def n_units(self) -> int:
-        """The number of units that have weight."""
+        """The number of units with a positive weight."""
         return int(np.count_nonzero(self.there))
 
     @cached_property
@@ -187,7 +186,7 @@ class UnitSums:
 
     @cached_property
     def order(self) -> Counts:
-        """The units that have weight, in an order that does not depend on that of the rows; equal ones in any."""
+        """The units with a positive weight, sorted by their figures, so the order does not depend on that of rows."""
         events, size = self._events, self.size
         figures = [
             np.bincount(self._unit_of_place, minlength=size),
@@ -199,7 +198,7 @@ class UnitSums:
         return order[self.there[order]]
 
     def constant(self, name: str) -> Floats:
-        """Return a sum by unit that is the same at all thresholds."""
+        """Return a sum by unit that is the same at all thresholds: weight, squares or true."""
         rows = self._rows
         counted = rows.scored_in_truth
         codes = rows.codes[counted]
@@ -213,9 +212,9 @@ class UnitSums:
         return Parts.of(self._rows, self._unit_of_place)
 
     def left(self, name: str) -> Floats:
-        """Return a sum by unit that falls, where all links are used; exactly 0 if true clusters are whole there."""
+        """Return a falling sum by unit if all links are used; exactly 0 for units whose true clusters are complete."""
         parts = self._parts
-        with np.errstate(divide="ignore", invalid="ignore"):  # of true clusters of one item
+        with np.errstate(divide="ignore", invalid="ignore"):  # for true clusters of one item
             lost = {
                 "under": lambda: parts.scored * parts.apart / (parts.own + parts.apart),
                 "elm_under": lambda: parts.scored * parts.apart / (parts.own + parts.apart - 1.0),
@@ -226,14 +225,14 @@ class UnitSums:
         return np.bincount(parts.unit, values, self.size).astype(np.float64, copy=False)
 
     def changes(self, name: str) -> tuple[Floats, Floats | None]:
-        """Return a sum by unit where it is least, and by how much more or less it is after each event, if it changes.
+        """Return the least value of a sum by unit, and its change at each event, None for a constant sum.
 
-        What rises is least where no link is used, and what falls where all are.
+        A rising sum is least without links, and a falling sum with all links.
         """
         if name not in CHANGING:
             return self._least(name), None
         if name not in self._known:
-            # a pair that is found is missed no more
+            # a new true positive pair is one false negative pair less
             by_event = self._by_event["tp" if name == "fn" else name].astype(np.float64, copy=False)
             self._known[name] = self._least(name), by_event
         return self._known[name]
@@ -244,7 +243,7 @@ class UnitSums:
         return self.left(name) if name in FALLING else np.zeros(self.size)
 
     def totals(self, names: tuple[str, ...], times: Floats | None = None) -> Floats:
-        """Return sums over all units by point, each of which counts so many times. Shape (n_sums, n_points)."""
+        """Return sums over all units by point, each unit multiplied by `times`. Shape (n_sums, n_points)."""
         found = np.empty((len(names), len(self.curve)))
         for own, name in zip(found, names, strict=True):
             least, by_event = self.changes(name)
@@ -259,11 +258,11 @@ class UnitSums:
         return found
 
     def _totals_at(self, names: tuple[str, ...], points: Points) -> Floats:
-        """Return sums over all units at some points. Shape (n_sums, n_points)."""
+        """Return sums over all units at these points. Shape (n_sums, n_points)."""
         return np.array([self.totals((name,))[0, points] for name in names])
 
     def _by_point(self, least: float, by_event: Floats, *, falls: bool) -> Floats:
-        """Add changes of events up to each point of the curve, or from there on if the sum falls."""
+        """Return a sum at each point of the curve, from its least value and its changes at events."""
         sums = np.empty(self._rows.n_levels + 1)
         by_level = np.bincount(self._events.level, by_event, self._rows.n_levels)
         sums[0], sums[1:] = least, by_level[::-1] if falls else by_level
@@ -280,23 +279,23 @@ class UnitSums:
         return least + np.bincount(self._events.unit[counts], by_event[counts], least.size)
 
     def _slopes(self, metric: Metric, totals: Floats) -> Floats:
-        """Return the derivatives of a score by the totals of its sums, by point."""
+        """Return the derivatives of a score with respect to its sums, by point. Shapes as of `totals`."""
         return difference_quotients(partial(self._score, metric), totals)
 
     def _score(self, metric: Metric, totals: Floats) -> Floats:
-        """Return a score from the totals of its sums, by point."""
+        """Return a score by point, from its sums over all units. Shape (n_points,)."""
         names = OF_FAMILY[str(family_of(metric))]
         return score_of(metric, self.kept(dict(zip(names, totals, strict=True)).__getitem__))
 
     def kept(self, of: Callable[[str], Any]) -> Kept:
-        """Return sums by point as scores take them."""
+        """Return the sums by point in the form that scores take, given a function that returns one by name."""
         return Kept(Totals(of, self._rows.total), float(of("weight")[0]), self.curve.kept.beta)
 
     def _product(self, a: str, b: str) -> tuple[Floats, float]:
-        """Return the product of two sums of a unit, added up over all units, at `_points`; and the size of all terms.
+        """Return the sum over units of the product of two sums, at `_points`, and the total of absolute terms.
 
-        Products of a unit before an event are those after its last one to the bit, so that they cancel out. Units come
-        block by block, as what a sum of each is before and after each event would take as much as all sums together.
+        A unit's product before an event equals, bit by bit, that after its previous event, so these cancel exactly.
+        Units are processed in blocks, because the values before and after all events need as much memory as all sums.
         """
         if (a, b) not in self._products:
             names = dict.fromkeys((a, b))
@@ -312,7 +311,7 @@ class UnitSums:
                     products = ways[0] * ways[-1]
                     size += float(np.sum(np.abs(products)))
                     add(level, products, np.full(level.size, sign), None, totals, errors)
-            # what falls is now what it is where no link is used
+            # falling sums have now reached their values without links
             first = self._first(a, ends) * self._first(b, ends)
             add(np.zeros(first.size, np.int64), first, np.ones(first.size), None, totals, errors)
             sums = np.zeros(2 * totals.size + 1)
@@ -323,11 +322,11 @@ class UnitSums:
         return self._products[a, b]
 
     def _first(self, name: str, ends: Mapping[str, Floats]) -> Floats:
-        """Return a sum by unit where no link is used."""
+        """Return a sum by unit without links; `ends` has the values that falling sums have reached."""
         return ends[name] if name in FALLING else self.changes(name)[0]
 
     def _course(self, name: str, totals: Floats, start: int, stop: int) -> tuple[Floats, Floats]:
-        """Return a sum of the unit of each event before and after it, for some events, which `totals` then has."""
+        """Return the sum of each event's unit before and after the event, and update `totals` by these events."""
         by_event, unit = self.changes(name)[1], self._events.unit[start:stop]
         if by_event is None:
             return (totals[unit],) * 2
@@ -336,7 +335,7 @@ class UnitSums:
         return (late, early) if name in FALLING else (early, late)
 
     def errors(self, metric: Metric, points: Points) -> Floats:
-        """Return the standard error of a score at some points of the curve."""
+        """Return the standard error of a score at these points of the curve."""
         if not np.array_equal(points, self._points):
             self._products, self._points = {}, points.copy()
         names = OF_FAMILY[str(family_of(metric))]
@@ -357,11 +356,11 @@ class UnitSums:
         return np.asarray(standard_error(squares, self.n_units, scores))
 
     def _by_unit(self, metric: Metric, point: int) -> list[Floats]:
-        """Return the sums behind a score at a point, by unit that has weight."""
+        """Return the sums behind a score at a point, by unit with a positive weight."""
         return [self.at(name, point)[self.there] for name in OF_FAMILY[str(family_of(metric))]]
 
     def moved(self, metric: Metric, point: int) -> Floats:
-        """Return how much each unit that has weight moves a score at a point; 0 on average."""
+        """Return the influence of each unit with a positive weight on a score at a point; the mean is 0."""
         totals = self._totals_at(OF_FAMILY[str(family_of(metric))], np.array([point]))
         return self._moved(metric, point, self._slopes(metric, totals)[:, 0])
 
@@ -370,7 +369,7 @@ class UnitSums:
         return np.asarray(moved - np.mean(moved))
 
     def errors_at(self, metric: Metric, point: int) -> Errors:
-        """Return the standard error of a score at a point, with its degrees of freedom, as of an evaluation."""
+        """Return the standard error of a score at a point, with its degrees of freedom, as `evaluate` does."""
         moved = self.moved(metric, point)
 
         def score(totals: Floats) -> float:
@@ -389,7 +388,7 @@ class UnitSums:
         return Errors({metric.name: error}, {metric.name: df}, {metric.name: by_another}, units)
 
     def _largest_share(self, metric: Metric, point: int) -> float | None:
-        """Return the share of the largest unit in the pairs that a score is a share of at a point; None of others."""
+        """Return the largest unit's share of the pairs in the denominator of a pair score; None for other scores."""
         if not is_share_of_pairs(metric):
             return None
         tp, fp, fn = (self.at(name, point) for name in ("tp", "fp", "fn"))
@@ -397,13 +396,13 @@ class UnitSums:
         return largest_share(pairs, float(np.sum(pairs)))
 
     def of_subset(self, subset: Subset, curve: Curve) -> UnitSums:
-        """Return the sums of the same units over the rows of a subset, for its curve."""
+        """Return the sums by the same units over the rows of a subset, for the curve of the subset."""
         n_levels = int(np.searchsorted(subset.levels, self._rows.n_levels))
         _, units = np.unique(self._unit_of_place[subset.places], return_inverse=True)
         return UnitSums(subset.rows, curve, n_levels, units)
 
     def drawn(self, times: Floats) -> Curve:
-        """Return the curve where each unit counts so many times; the figures of clusters stay those of the data."""
+        """Return the curve in which each unit counts `times` times; figures of the clusters are those of the data."""
         known: dict[str, Floats] = {}
 
         def of(name: str) -> Any:
@@ -417,14 +416,14 @@ class UnitSums:
 
 
 def up_to(rows: TreeRows, n_levels: int) -> TreeRows:
-    """Return rows whose clusters are joined at the first levels only."""
+    """Return the rows with only the first `n_levels` levels of merges."""
     if n_levels == rows.n_levels:
         return rows
     return replace(rows, levels=np.minimum(rows.levels, n_levels), n_levels=n_levels, known_merges=None)
 
 
 def even_levels(rows: TreeRows) -> int:
-    """Return how many levels can be used so that units are many and even: all, if true clusters are not."""
+    """Return how many levels can be used with units still many and even; all, if true clusters are not so anyway."""
     least = LEAST_OF_TRUE * units_of_rows(up_to(rows, 0)).effective
 
     def are_many(n_levels: int) -> bool:
@@ -442,20 +441,20 @@ def even_levels(rows: TreeRows) -> int:
 
 
 def units_of_rows(rows: TreeRows) -> Units:
-    """Return how many units there are, and how evenly the weight is spread over them."""
+    """Return the number of units of the rows, and how evenly the weight is distributed over them."""
     counted = rows.scored_in_truth
     weights = None if rows.weights is None else rows.weights[counted]
     return units_of_weight(np.bincount(units_of_places(rows)[0][counted], weights).astype(np.float64))
 
 
 def units_of_weight(weight: Floats) -> Units:
-    """Return the units that have weight."""
+    """Return the number of units with a positive weight, and how evenly the weight is distributed over them."""
     shares = weight[weight > 0] / weight.sum()
     return units_of_shares(shares.size, np.sum(shares**2), shares.max())
 
 
 def units_of_places(rows: TreeRows) -> tuple[Counts, int]:
-    """Return the unit of each place, -1 in clusters without true clusters; and how many units there are."""
+    """Return the unit of each place, -1 in clusters without true clusters, and the number of units."""
     ends = np.flatnonzero(rows.levels == rows.n_levels) + 1
     known = rows.codes >= 0
     offsets = np.concatenate([[0], np.cumsum(known)])[np.concatenate([[0], ends])]
@@ -468,7 +467,7 @@ def units_of_places(rows: TreeRows) -> tuple[Counts, int]:
 
 
 def whole_units(unit: Counts) -> Iterator[tuple[int, int]]:
-    """Yield blocks of events that are ordered by unit, none of which is in two blocks."""
+    """Yield start and stop of blocks of events, which are sorted by unit; no unit is in two blocks."""
     start = 0
     while start < unit.size:
         stop = min(start + EVENTS_AT_ONCE, unit.size)

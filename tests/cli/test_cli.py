@@ -450,7 +450,7 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
         ("evaluate T P --out T", "--out truth.parquet would replace truth.parquet, which is an input"),
         ("evaluate T P --memory-limit 5x", "--memory-limit must be a number of bytes"),
         ("evaluate T P --engine disk --memory-limit 1KB", "--memory-limit is 1,000 bytes"),
-        ("evaluate T P --beta nan", "--beta is a number"),
+        ("evaluate T P --beta nan", "--beta must be a number"),
         ("evaluate T P --metric f1,,mcc", "one of them is empty"),
         ("evaluate T P --slice country,", "such as country,year, not 'country,'"),
         ("evaluate T P --slice year,year", "different attributes"),

@@ -130,7 +130,7 @@ def test_a_run_that_is_worse_fails(paths, capsys, gate, code):
     ("flags", "said"),
     [
         ("--baseline nix", "the baseline 'nix' is not one of the runs"),
-        ("--level 2", "level is a confidence"),
+        ("--level 2", "level must be a confidence"),
         ("--unit nix", "there is no attribute 'nix'"),
         ("--fail-worse f1=-1", "how much worse"),
         ("--fail-worse pairs=0.1", "is a family"),

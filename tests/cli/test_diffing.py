@@ -155,6 +155,17 @@ def test_files_of_ids(paths: dict[str, str], tmp_path: Path, capsys: pytest.Capt
     assert code == 2 and "already contains the release 'next'" in err and "--release" in err
 
 
+def test_errors_about_the_smallest_item_name_its_flag(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Cluster 1 is split in two, so its second part needs a new id, but the items have ids of another kind."""
+    old, new = (str(tmp_path / f"{name}.parquet") for name in ("old", "new"))
+    for side, last in ((old, 1), (new, 2)):
+        pq.write_table(pa.table({"item": list("abc"), "cluster": [1, 1, last]}), side)
+    code, _, err = run(capsys, old, new, "--ids", str(tmp_path / "ids.parquet"), "--mint-item")
+    assert code == 2 and "--mint-item gives strings" in err and "--mint " not in err
+
+
 def test_ids_lost_as_they_are_named(paths: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, paths["old"], paths["new"], "--fail-ids-lost", "0.5", "--json")
     found = json.loads(out)

@@ -83,7 +83,7 @@ def test_warnings_name_flags(command, capsys) -> None:
             "--population-clusters applies to --sampling uniform without",
         ),
         ("--metric ami", "ami cannot be estimated from a sample of true clusters"),
-        ("--level 95", "--level is a confidence between 0 and 1"),
+        ("--level 95", "--level must be a confidence between 0 and 1"),
         ("--item a,b,c", "--item takes a column, a pair of columns"),
     ],
 )

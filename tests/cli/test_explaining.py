@@ -185,7 +185,7 @@ def test_reports_that_cannot_explain_are_not_written(here, capsys, argv: str, me
             "--attribute takes one attribute or several",
         ),
         ("explain truth.parquet pred.parquet --loss pair_f1", "pair_f1 is not a mean over items"),
-        ("explain truth.parquet pred.parquet --depth 9", "depth is a number of attributes"),
+        ("explain truth.parquet pred.parquet --depth 9", "depth must be a number of attributes"),
         ("explain truth.parquet pred.parquet --level 2", "level is"),
         (
             "explain cells --weighting outer",

@@ -143,7 +143,7 @@ def test_strata_unsure_and_skipped(here, capsys) -> None:
             "ends in .csv or .parquet, not to pairs.xlsx",
         ),
         ("sample-pairs old.parquet new.parquet --score good", "not 'good'"),
-        ("sample-pairs old.parquet new.parquet -n 1", "n is a number of pairs, 2 or more, not 1"),
+        ("sample-pairs old.parquet new.parquet -n 1", "n must be a number of pairs, 2 or more, not 1"),
         ("sample-pairs old.parquet old.parquet", "there is no pair to judge"),
         ("sample-pairs old.parquet new.parquet --by nmae", "no attribute 'nmae'"),
         ("sample-pairs old.parquet new.parquet --overlapping", "unrecognized arguments: --overlapping"),

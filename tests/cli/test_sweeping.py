@@ -227,7 +227,7 @@ def test_columns_ascending_and_items(capsys: pytest.CaptureFixture[str]) -> None
         (["--threshold", "x"], "--threshold takes a number"),
         (["--where", "precision"], "--where is a condition"),
         (["--best", "f9"], "the curve has no score 'f9'"),
-        (["--best", "f1*"], "--best is a name, or numbers and names with"),
+        (["--best", "f1*"], "--best must be a name, or numbers and names with"),
         (["--best", "1"], "--best is the same at every threshold"),
         (["--metric", "mean_f1"], "Pass --threshold"),
         (["--score", "weight"], "There is no column 'weight'"),

@@ -152,7 +152,7 @@ def test_weights_in_the_truth_alone() -> None:
             r"iq judges a change against a truth.*fb\.diff\(\.\.\., truth=truth\)",
         ),
         ({"unlabelled": "outside"}, OptionError, "pass truth= as well"),
-        ({"truth": TRUTH, "unlabelled": "x"}, OptionError, 'unlabelled is "drop" or "outside"'),
+        ({"truth": TRUTH, "unlabelled": "x"}, OptionError, 'unlabelled must be "drop" or "outside"'),
         ({"truth": TRUTH, "engine": "disk"}, OptionError, 'pass engine="memory"'),
         (
             {"truth": TRUTH, "overlapping": True},
@@ -387,9 +387,9 @@ def test_what_changed_is_told() -> None:
     text = _line(repr(fb.diff(BASELINE, EXPERIMENT, truth=TRUTH)))
     for said in (
         "Of 6 items that both have, 5 (83.3 %) are with other items now.",
-        "Splits and merges: on average 22.2 % of the baseline cluster of an item is no longer with it, and 22.2 % of",
+        "Splits and merges: on average, 22.2 % of an item's baseline cluster is no longer with it, and 22.2 % of",
         "Half of the splitting is in 1 baseline cluster, and half of the merging in 1 experiment cluster.",
-        "By the truth, which labels all of them, 100 % of the splitting and 50.0 % of the merging is right.",
+        "According to the truth, which labels all of them, 100 % of the splitting and 50.0 % of the merging is right.",
         "Precision 0.61111 → 0.77778, +0.1667",
         "recall 0.66667 → 0.83333, +0.1667",
         "moves items nearer to the truth: iq is 0.6",
@@ -399,9 +399,9 @@ def test_what_changed_is_told() -> None:
         assert said in text, said
     assert not re.search("prediction|predicted|recall loss|flatter", text)
     only = _line(repr(fb.diff(BASELINE, dict(zip("abcdef", "123456", strict=True)))))
-    assert "Only splits: on average 50.0 % of the baseline cluster of an item is no longer with it." in only
+    assert "Only splits: on average, 50.0 % of an item's baseline cluster is no longer with it." in only
     only = _line(repr(fb.diff(BASELINE, dict.fromkeys("abcdef", 1))))
-    assert "Only merges: on average 61.1 % of the experiment cluster of an item is new to it." in only
+    assert "Only merges: on average, 61.1 % of an item's experiment cluster is new to it." in only
     html = fb.diff(BASELINE, EXPERIMENT, truth=TRUTH)._repr_html_()
     assert "5 (83.3 %) are with other items now" in html and html.count("<table>") == 4
 
@@ -452,7 +452,7 @@ def test_a_truth_of_some_items() -> None:
         d = fb.diff(old, new, truth=truth)
     assert "which labels 30 of them (30.0 %)" in _line(repr(d))
     assert (
-        "Good and bad changes are judged on the 30 items that the truth labels, among each other."
+        "Good and bad changes are judged on the 30 items that the truth labels, relative to each other."
         in _line(repr(d))
     )
     assert (d.verdict.n_items, d.verdict.n_unlabelled) == (30, 70)

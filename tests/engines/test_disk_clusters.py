@@ -254,7 +254,7 @@ def test_what_is_not_kept(tmp_path):
         ev.save(tmp_path / "cells", keep="items")
     assert (tmp_path / "cells" / "cells.parquet").read_bytes() == before
     for wrong in (-1, True, "3"):
-        with pytest.raises(OptionError, match="limit is a number of rows"):
+        with pytest.raises(OptionError, match="limit must be a number of rows"):
             ev.clusters("true", limit=wrong)
     with pytest.raises(
         MetricError, match="there are n_items, weight, n_parts, exact, outcome, precision_loss"

@@ -125,7 +125,7 @@ def test_zero_division():
     assert three("blanc", list("ab"), [1, 1], zero_division=1) == (1, 0, 0)
     assert three("lea", *singles) == three("coref_bcubed", *singles) == (1, 1, 1)
     for value, shown in ((None, "None"), (float("inf"), "inf"), (10**400, r"1000.*\.\.\..*000")):
-        with pytest.raises(OptionError, match=f"zero_division is a finite number or NaN, not {shown}"):
+        with pytest.raises(OptionError, match=f"zero_division must be a finite number or NaN, not {shown}"):
             fbm.muc_f1(*singles, zero_division=value)
 
 

@@ -136,7 +136,7 @@ def test_costs_with_an_order_are_refused(cost, which):
 def test_costs_that_are_none(cost):
     with pytest.raises(MetricError, match="split_cost gave"):
         fbm.merge_distance([0, 0, 1], [0, 1, 1], split_cost=cost)
-    with pytest.raises(OptionError, match="merge_cost is a number, or a function"):
+    with pytest.raises(OptionError, match="merge_cost must be a number, or a function"):
         fbm.merge_distance([0, 0, 1], [0, 1, 1], merge_cost="much")
 
 

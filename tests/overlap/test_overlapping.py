@@ -420,7 +420,7 @@ def test_saved_and_loaded(tmp_path: Path, options: dict) -> None:
 def test_max_pairs_is_a_number(given: object) -> None:
     sides = {1: {1}, 2: {2}}, {1: {1}, 2: {1}}
     for ask in (fb.evaluate, fb.contingency, fb.diff, lambda a, b, **how: fb.compare(a, {"b": b}, **how)):
-        with pytest.raises(OptionError, match="max_pairs is a number of pairs, 0 or more, not "):
+        with pytest.raises(OptionError, match="max_pairs must be a number of pairs, 0 or more, not "):
             ask(*sides, overlapping=True, max_pairs=given)
         ask(*sides, overlapping=True, max_pairs=float("inf"))
 

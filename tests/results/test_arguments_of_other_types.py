@@ -32,7 +32,7 @@ diff = fb.diff(PREDICTION, TRUTH)
 sweep = fb.sweep(SIDES[0], LINKS)
 
 CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[Any], Any]]] = {
-    "keep": (OptionError, "keep is", lambda odd: fb.evaluate(*SIDES, keep=odd)),
+    "keep": (OptionError, "keep must be", lambda odd: fb.evaluate(*SIDES, keep=odd)),
     "engine": (OptionError, "engine must be", lambda odd: fb.evaluate(*SIDES, engine=odd)),
     "weighting": (OptionError, "weighting must be", lambda odd: fb.evaluate(*SIDES, weighting=odd)),
     "nulls": (OptionError, "nulls= must be", lambda odd: fb.evaluate(*SIDES, nulls=odd)),
@@ -53,7 +53,11 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[Any], Any]]] = {
     "order of runs": (OptionError, "order_by must be", lambda odd: cmp.items(order_by=odd)),
     "side of runs": (OptionError, "side must be", lambda odd: cmp.cluster(odd, 1)),
     "adjust": (OptionError, "adjust must be", lambda odd: cmp.deltas(adjust=odd)),
-    "unlabelled": (OptionError, "unlabelled is", lambda odd: fb.diff(*SIDES, truth=SIDES[0], unlabelled=odd)),
+    "unlabelled": (
+        OptionError,
+        "unlabelled must be",
+        lambda odd: fb.diff(*SIDES, truth=SIDES[0], unlabelled=odd),
+    ),
     "order in a diff": (MetricError, "ordered by", lambda odd: diff.items(order_by=odd)),
     "outcome in a diff": (OptionError, "the outcome of", lambda odd: diff.clusters("baseline", outcome=odd)),
     "average": (
@@ -61,10 +65,10 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[Any], Any]]] = {
         "average_method must be",
         lambda odd: fb.metrics.ami(LABELS, OTHER, average_method=odd),
     ),
-    "missing": (OptionError, "missing is", lambda odd: fb.estimate(*SIDES, missing=odd)),
+    "missing": (OptionError, "missing must be", lambda odd: fb.estimate(*SIDES, missing=odd)),
     "best": (MetricError, "no score", lambda odd: sweep.best(odd)),
-    "JSON": (OptionError, "indent is a number of spaces", lambda odd: ev.to_json(indent=odd)),
-    "JSON of runs": (OptionError, "indent is a number of spaces", lambda odd: cmp.to_json(indent=odd)),
+    "JSON": (OptionError, "indent must be a number of spaces", lambda odd: ev.to_json(indent=odd)),
+    "JSON of runs": (OptionError, "indent must be a number of spaces", lambda odd: cmp.to_json(indent=odd)),
 }
 
 
@@ -98,7 +102,7 @@ def test_spaces_of_json() -> None:
     assert ev.to_json(indent=None).count("\n") == 0
     assert ev.to_json(indent=np.int64(1)).startswith('{\n "')
     for indent in ("\t", "nope", True, -1, 1.5, 10**30):
-        with refused(OptionError, "indent is a number of spaces", repr(indent)):
+        with refused(OptionError, "indent must be a number of spaces", repr(indent)):
             ev.to_json(indent=indent)
 
 

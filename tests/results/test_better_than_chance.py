@@ -110,7 +110,7 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None
     ev = fb.evaluate(true, pred)
     with pytest.raises(MetricError, match="expected_mutual_info has no direction"):
         ev.test("expected_mutual_info")
-    with pytest.raises(OptionError, match="draws is a number of labelings, 1 or more, not 0"):
+    with pytest.raises(OptionError, match="draws must be a number of labelings, 1 or more, not 0"):
         ev.test("rand", draws=0)
     with pytest.raises(OptionError, match="items have weights"):
         fb.evaluate(true, pred, weight=np.arange(1.0, 41.0)).test("f1")

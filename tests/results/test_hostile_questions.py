@@ -205,7 +205,7 @@ def test_arguments_of_another_kind(ev: Evaluation, odd: Any, tmp_path: Any) -> N
         ev.save(tmp_path, keep=odd)
     with refused(OptionError, "there is no example"):
         fb.example(odd)
-    with refused(OptionError, "repairs is a whole number, 0 or more"):
+    with refused(OptionError, "repairs must be a whole number, 0 or more"):
         ev.save(tmp_path, repairs=-1)
 
 

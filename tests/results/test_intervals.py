@@ -181,5 +181,5 @@ def test_ends_and_gaps():
 
 @pytest.mark.parametrize("level", [0, 1, 95, -0.5, True, "0.95", None, math.nan])
 def test_levels_that_are_none(level):
-    with pytest.raises(OptionError, match="level is a confidence between 0 and 1"):
+    with pytest.raises(OptionError, match="level must be a confidence between 0 and 1"):
         check_level(level)

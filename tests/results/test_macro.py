@@ -58,7 +58,7 @@ def test_small_slices_are_left_out() -> None:
     with pytest.raises(SliceError, match="no slice of 'source' has 4 items; the largest has 3"):
         evaluated().macro("source", min_items=4)
     for wrong in (0, True, 1.5):
-        with pytest.raises(OptionError, match="min_items is a number of items"):
+        with pytest.raises(OptionError, match="min_items must be a number of items"):
             evaluated().macro("source", min_items=wrong)  # type: ignore[arg-type]
 
 

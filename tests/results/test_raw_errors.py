@@ -28,7 +28,7 @@ sweep = fb.sweep(SIDES[0], LINKS)
 
 CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
     "empty categorical": (EmptyInputError, "no rows", lambda: fb.evaluate(EMPTY, EMPTY)),
-    "level": (OptionError, "level is a confidence", lambda: ev.interval("f1", level=HUGE)),
+    "level": (OptionError, "level must be a confidence", lambda: ev.interval("f1", level=HUGE)),
     "digits": (OptionError, "an integer of about 5,000 digits", lambda: ev.interval("f1", level=LONG)),
     "threshold": (OptionError, "rounded to inf", lambda: sweep.at(HUGE)),
     "tolerance": (OptionError, "tolerance", lambda: fb.constraints.check_constraints("f1", tolerance=-HUGE)),
@@ -62,17 +62,37 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
     "order": (fb.errors.MetricError, "about 5,000 digits", lambda: ev.cells(order_by=LONG)),
     "score": (fb.errors.MetricError, "the curve has no score", lambda: sweep.best(LONG)),
     "long path": (FileFormatError, "cannot write", lambda: ev.report("x" * 300)),
-    "name": (OptionError, "name is a text", lambda: fb.Clustering.from_labels(LABELS, name=LONG)),
-    "name of links": (OptionError, "name is a text", lambda: fb.Clustering.from_links(LINKS, name=LAZY)),
-    "name of pairs": (OptionError, "name is a text", lambda: fb.Clustering.from_pairs("a", "b", name=LAZY)),
-    "name of a table": (OptionError, "name is a text", lambda: fb.Clustering.from_table(LINKS, name=LAZY)),
-    "name of a dict": (OptionError, "name is a text", lambda: fb.Clustering.from_dict(SIDES[0], name=LONG)),
+    "name": (OptionError, "name must be a string", lambda: fb.Clustering.from_labels(LABELS, name=LONG)),
+    "name of links": (
+        OptionError,
+        "name must be a string",
+        lambda: fb.Clustering.from_links(LINKS, name=LAZY),
+    ),
+    "name of pairs": (
+        OptionError,
+        "name must be a string",
+        lambda: fb.Clustering.from_pairs("a", "b", name=LAZY),
+    ),
+    "name of a table": (
+        OptionError,
+        "name must be a string",
+        lambda: fb.Clustering.from_table(LINKS, name=LAZY),
+    ),
+    "name of a dict": (
+        OptionError,
+        "name must be a string",
+        lambda: fb.Clustering.from_dict(SIDES[0], name=LONG),
+    ),
     "name of clusters": (
         OptionError,
-        "name is a text",
+        "name must be a string",
         lambda: fb.Clustering.from_clusters([["a"]], name=LONG),
     ),
-    "name of a series": (OptionError, "name is a text", lambda: fb.Clustering.from_series([1], name=LONG)),
+    "name of a series": (
+        OptionError,
+        "name must be a string",
+        lambda: fb.Clustering.from_series([1], name=LONG),
+    ),
     "example": (OptionError, "there is no example", lambda: fb.example(LAZY)),
     "ids": (OptionError, "items must be ids", lambda: fb.constraints.cheat([[1]])),
     "order of items": (

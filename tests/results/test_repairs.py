@@ -148,7 +148,7 @@ def test_what_cannot_be_repaired_is_refused(tmp_path: Path) -> None:
             ev.repairs(kinds)
     with refused(OptionError, "limit"):
         ev.repairs(limit=-1)
-    with refused(OptionError, "repairs is a whole number"):
+    with refused(OptionError, "repairs must be a whole number"):
         fb.evaluate([0], [0], repairs=2.5)
     with refused(MetricError, "repairs", "overlap"):
         fb.evaluate({1: {1}, 2: {1, 2}}, {1: {1}, 2: {2}}, overlapping=True).repairs()

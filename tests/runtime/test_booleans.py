@@ -85,7 +85,7 @@ def _saved(path: Path) -> Path:
 def test_what_is_no_boolean_is_refused(name: str, tmp_path: Path) -> None:
     argument = name.split()[1]
     for given, shown in (("no", "'no'"), (1, "1"), ([], r"\[\]"), (np.ones(2, bool), "array")):
-        with pytest.raises(OptionError, match=f"^{argument} is True or False, not {shown}"):
+        with pytest.raises(OptionError, match=f"^{argument} must be True or False, not {shown}"):
             CALLS[name](given, tmp_path)
     if name != "diff overlapping":
         CALLS[name](np.False_, tmp_path)

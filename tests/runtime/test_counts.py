@@ -18,5 +18,5 @@ def test_any_type(value: object) -> None:
 @pytest.mark.parametrize("value", [True, np.True_, 3.0, "3", None, -1, 8, np.int64(8), [3]])
 def test_anything_else(value: object) -> None:
     """The error says which argument, what it may be, and what came."""
-    with pytest.raises(OptionError, match=r"^n is a number of rows, from 0 to 7, not "):
+    with pytest.raises(OptionError, match=r"^n must be a number of rows, from 0 to 7, not "):
         whole_number(value, "n", "rows", most=7)

@@ -253,7 +253,7 @@ def test_gates() -> None:
     turned = cmp.against("new")
     with pytest.raises(GateError, match="old: recall is"):
         turned.check(worse={"recall": "significant"})
-    with pytest.raises(OptionError, match=r"^worse of recall is a number, or 'significant', not 'much'"):
+    with pytest.raises(OptionError, match=r"^worse of recall must be a number, or 'significant', not 'much'"):
         cmp.check(worse={"recall": "much"})
     with pytest.raises(OptionError, match="only scores are estimated, not"):
         cmp["old"].check("clusters_pred>=3")

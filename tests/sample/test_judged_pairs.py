@@ -387,7 +387,7 @@ def test_what_the_change_did_not_do_is_zero():
 def test_level():
     narrow, wide = (by_score(table(["same", "different"] * 20), level=level) for level in (0.5, 0.99))
     assert wide["good_split_rate"]["low"] < narrow["good_split_rate"]["low"]
-    with pytest.raises(OptionError, match="level is a confidence"):
+    with pytest.raises(OptionError, match="level must be a confidence"):
         fb.estimate_pairs(table(["same"]), level=95)
 
 

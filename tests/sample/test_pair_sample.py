@@ -366,10 +366,10 @@ def test_null_is_a_stratum():
     [
         ({"score": "good_split"}, MetricError, "not 'good_split'. Did you mean 'good_split_rate'"),
         ({"score": None}, MetricError, "good_split_rate, .* not None"),
-        ({"n": 1}, OptionError, "n is a number of pairs, 2 or more, not 1"),
-        ({"n": 2.0}, OptionError, "n is a number of pairs"),
-        ({"n": True}, OptionError, "n is a number of pairs"),
-        ({"seed": -1}, OptionError, "seed is a whole number"),
+        ({"n": 1}, OptionError, "n must be a number of pairs, 2 or more, not 1"),
+        ({"n": 2.0}, OptionError, "n must be a number of pairs"),
+        ({"n": True}, OptionError, "n must be a number of pairs"),
+        ({"seed": -1}, OptionError, "seed must be a whole number"),
         (
             {"n": 7, "score": "delta_precision"},
             OptionError,

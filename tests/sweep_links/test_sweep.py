@@ -207,7 +207,7 @@ def test_no_link_may_be_best() -> None:
             r"no 'mean_f1' to put .* mean_f1 cannot be updated .* [Pp]ass thresholds=",
         ),
         ("clusters", None, MetricError, "'clusters' has no best value"),
-        ("f1", 5, OptionError, "where is a condition such as .* not '5'"),
+        ("f1", 5, OptionError, "where must be a condition such as .* not '5'"),
         ("f1", "precision", OptionError, 'such as "precision >= 0.98"'),
         ("f1", "recall >= 2", OptionError, "recall is at most 1"),
         ("f1", "presision >= 0.5", OptionError, "Did you mean 'precision'"),
@@ -560,13 +560,13 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"thresholds": ["x"]}, "threshold is a number, .* not 'x'"),
+        ({"thresholds": ["x"]}, "threshold must be a number, .* not 'x'"),
         ({"thresholds": "0.5"}, "thresholds must be a list of numbers, .* not '0.5'"),
         ({"thresholds": object()}, "thresholds must be a list of numbers, the minimum"),
         ({"thresholds": [math.nan]}, "score of links, not nan"),
         ({"thresholds": []}, "thresholds is empty"),
-        ({"ascending": 1}, "ascending is True or False, not 1"),
-        ({"threads": 0}, "threads is a number"),
+        ({"ascending": 1}, "ascending must be True or False, not 1"),
+        ({"threads": 0}, "threads must be a number"),
         ({"progress": 3}, "progress must be True, False or a function, not"),
         ({"memory_limit": "lots"}, "memory_limit must be a number of bytes"),
     ],
@@ -796,5 +796,5 @@ def test_only_a_finite_cost_is_lowest() -> None:
     best = sweep.best("-1 / pair_tp")
     assert (best.threshold, best.value) == (0.9, -1.0)
     for cost, where in (("f1/0", None), ("(f1 - f1) / (f1 - f1)", None), ("1 / pair_tp", "threshold > 0.9")):
-        with pytest.raises(OptionError, match="is not defined, or infinite, at every threshold"):
+        with pytest.raises(OptionError, match="is undefined or infinite at every threshold"):
             sweep.best(cost, where=where)

@@ -248,7 +248,7 @@ def test_conditions_costs_and_text() -> None:
     cost = sweep.chosen("3*pair_fp + pair_fn", draws=40, level=0.9)
     assert cost.optimism < 0 and cost.expected > cost.best.value  # a cost seems lower than it is
     assert "40 draws of 40 components" in repr(cost)
-    with pytest.raises(OptionError, match="draws is a number of samples, 1 or more"):
+    with pytest.raises(OptionError, match="draws must be a number of samples, 1 or more"):
         sweep.chosen(draws=0)
     with pytest.raises(OptionError, match="no threshold has precision > 2"):
         sweep.chosen(where="precision > 2")
