@@ -252,7 +252,17 @@ def blocks(found: Explanation) -> list[Block]:
         row["p_adjusted"] = p_text(row["p_adjusted"])
     if rows:
         shown.append(Grid.of(rows, columns, about="Slices that hold on the held-out half"))
+        shown.append(Prose([about_columns(found)], "note"))
     return shown
+
+
+def about_columns(found: Explanation) -> str:
+    """Return the meaning of the columns with short heads."""
+    excess = "loss that would vanish if the slice were like the rest"
+    if found.run is not None:
+        excess = "what the slice adds to the change in the overall score"
+    chance = "probability of such a difference by chance, adjusted for all tested slices"
+    return f"excess: {excess}; p: {chance}"
 
 
 def p_text(p: float) -> str:

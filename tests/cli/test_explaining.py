@@ -66,6 +66,20 @@ def test_what_is_printed_is_that_of_python(here, capsys) -> None:
     assert found(capsys, f"{repeated} --seed 4") == json.loads(explained.to_json())
 
 
+def test_short_heads_of_columns_are_explained_below_the_table(here, capsys) -> None:
+    said = "p: probability of such a difference by chance, adjusted for all tested slices"
+    whole = "loss that would vanish if the slice were like the rest"
+    part = "what the slice adds to the change in the overall score"
+    cmp = fb.compare("truth.parquet", {"old": "plain.parquet", "new": "pred.parquet"})
+    for text, excess in (
+        (str(fb.evaluate("truth.parquet", "pred.parquet").explain(loss="recall")), whole),
+        (str(cmp.explain("new", loss="recall")), part),
+    ):
+        table = text.partition("excess  held out")[2]
+        assert f"excess: {excess}; {said}" in " ".join(table.split())
+        assert all(len(line) <= 80 for line in text.partition("excess: ")[2].splitlines())
+
+
 def test_inputs_are_read_as_those_of_evaluate(here, capsys) -> None:
     pq.write_table(
         pa.table({**TRUTH, "cluster": PREDICTION["cluster"], "true": TRUTH["cluster"]}), "both.parquet"
