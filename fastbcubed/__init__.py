@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fastbcubed.runtime import startup as _startup  # noqa: F401  (first: later imports are slow, or may be missing)
+from fastbcubed.runtime import startup as _startup  # noqa: F401  (first: later imports are slow or may fail)
 
 # isort: split
 from fastbcubed import errors, metrics
@@ -63,9 +63,9 @@ __all__ = [
     "sweep",
 ]
 
-if not TYPE_CHECKING:  # type checkers should report a name that does not exist
-    #: Modules of names that are loaded on first use: a fifth of the whole import. No module has the name of its
-    #: content, because importing a module sets that name of the package.
+if not TYPE_CHECKING:  # type checkers should report names that do not exist
+    #: Modules of the names that are loaded on first use; they take a fifth of the time of importing everything. No
+    #: module has the name of its content, because importing a module sets this name in the package.
     _LATER = {
         "Comparison": "compare_runs.comparison",
         "Diff": "diff_runs.diff_result",

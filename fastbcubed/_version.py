@@ -1,10 +1,10 @@
-"""The version, and how it is installed: what a release changes."""
+"""The version, and the command that installs it; a release changes only this file."""
 
 __version__ = "1.0.0"
 
 
 def install(extra: str = "") -> str:
-    """Return the command that installs the package, with one of its extras; it is not on a package index yet.
+    """Return the command that installs the package, optionally with an extra; it is not on a package index yet.
 
     >>> install("report")
     "python -m pip install '.[report]' in a checkout (of a wheel, pip takes WHEEL[report])"

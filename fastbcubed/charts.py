@@ -1,8 +1,8 @@
-"""Altair charts of results, as on the pages of `report`, to show in a notebook or to save.
+"""Altair charts of results, like those on the pages of `report`, to show in a notebook or to save.
 
-They need the extra ``fastbcubed[report]``; without it each function raises a MissingPackageError. Each returns an
-`altair.Chart`, which a notebook shows; its ``save("chart.svg")`` writes SVG, PNG or HTML (with ``inline=True`` one that
-needs no network).
+They need the extra ``fastbcubed[report]``; without it, each function raises a MissingPackageError. Each function
+returns an `altair.Chart`, which a notebook displays; its ``save("chart.svg")`` writes SVG, PNG or HTML (with
+``inline=True``, HTML that needs no network).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __dir__ = only_all(globals())
 
 
 def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.Chart:
-    """Return a chart of the scores by slice: dots with intervals, the score of all items as a line.
+    """Return a chart of the scores by slice: dots with intervals, and the score of all items as a line.
 
     All panels share one scale; an interval that extends beyond it ends in an arrow. Slices by numbers, times or
     ranges are shown in order, others by cost. Slices with few independent groups of items are grey. If there are more
@@ -56,9 +56,9 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
     Raises
     ------
     MetricError
-        If slices do not have the score.
+        If the score is not defined for slices.
     ColumnError, SliceError, NotKeptError
-        As `Evaluation.slices` does.
+        As for `Evaluation.slices`.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def sizes(ev: Evaluation) -> altair.Chart:
 
 
 def lorenz(ev: Evaluation) -> altair.Chart:
-    """Return a chart of the share of the loss by share of the clusters, with a mark at half of the loss.
+    """Return a chart of the share of the loss by share of the clusters, with half of the loss marked.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def lorenz(ev: Evaluation) -> altair.Chart:
 
 
 def outcomes(ev: Evaluation) -> altair.Chart:
-    """Return a chart of the outcomes of the clusters of both sides: the share of clusters and items with each.
+    """Return a chart of the outcomes of both sides' clusters: the share of clusters and of items with each outcome.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def outcomes(ev: Evaluation) -> altair.Chart:
     Raises
     ------
     NotKeptError, MetricError
-        As `Evaluation.outcomes` does.
+        As for `Evaluation.outcomes`.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def outcomes(ev: Evaluation) -> altair.Chart:
 
 
 def repairs(ev: Evaluation, *, limit: int = 20) -> altair.Chart:
-    """Return a chart of F1 as the most useful repairs of clusters are made, one after the other.
+    """Return a chart of F1 as the most useful repairs of clusters are applied one after the other.
 
     Parameters
     ----------
@@ -187,9 +187,9 @@ def repairs(ev: Evaluation, *, limit: int = 20) -> altair.Chart:
     Raises
     ------
     MetricError
-        If the result has no F1, or nothing can be repaired.
+        If the result has no F1, or if there is nothing to repair.
     NotKeptError, OptionError
-        As `Evaluation.repairs` does.
+        As for `Evaluation.repairs`.
 
     Examples
     --------
@@ -212,19 +212,19 @@ def repairs(ev: Evaluation, *, limit: int = 20) -> altair.Chart:
 
 
 def changes(diff: Diff, by: SliceKey | None = None) -> altair.Chart:
-    """Return a chart of what became of the baseline's clusters, or of the split and the merge rate by slice.
+    """Return a chart of what happened to the baseline's clusters, or of the split and merge rates by slice.
 
     Parameters
     ----------
     diff : Diff
-        The change.
+        The comparison of the baseline with the experiment.
     by : str, Bins, tuple of these, optional
         Slices, as for `Diff.slices`; the 20 that changed most are drawn.
 
     Raises
     ------
     NotKeptError, MetricError, ColumnError, SliceError
-        As `Diff.changes` and `Diff.slices` do.
+        As for `Diff.changes` and `Diff.slices`.
 
     Examples
     --------
@@ -282,7 +282,7 @@ def deltas(cmp: Comparison, by: SliceKey | None = None) -> altair.Chart:
     Parameters
     ----------
     cmp : Comparison
-        The runs.
+        The comparison of the runs.
     by : str, Bins, tuple of these, or mapping, optional
         Slices, as for `Comparison.slices`: the difference in F1 for the 20 slices that changed most, with the overall
         difference as a line. Without F1, the last score is drawn.
@@ -292,9 +292,9 @@ def deltas(cmp: Comparison, by: SliceKey | None = None) -> altair.Chart:
     OptionError
         If there is only one run.
     MetricError
-        If slices have no score.
+        If no score is defined for slices.
     ColumnError, SliceError, NotKeptError
-        As `Comparison.slices` does.
+        As for `Comparison.slices`.
 
     Examples
     --------
@@ -387,7 +387,7 @@ def precision_recall(sweep: Sweep) -> altair.Chart:
 
 
 def _plots(name: str, result: Any, *kinds: type) -> ModuleType:
-    """Return the module that draws; raise if a package is missing, or the result is of another type."""
+    """Return the module that draws; raise an error if a package is missing or the result has another type."""
     if not isinstance(result, kinds):
         hint = " Ask its .evaluation." if isinstance(result, Diff) else ""
         drawn = " or ".join(kind.__name__ for kind in kinds)
@@ -400,7 +400,7 @@ def _plots(name: str, result: Any, *kinds: type) -> ModuleType:
 
 def _as_altair(chart: Mapping[str, Any]) -> altair.Chart:
     """Return a specification as an object that notebooks show and that has `save`."""
-    import altair  # which takes a second
+    import altair  # takes a second, so only when needed
 
     return altair.Chart.from_dict(dict(chart))
 

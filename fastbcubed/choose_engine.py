@@ -1,4 +1,4 @@
-"""Choice of the engine: the disk engine if files would not fit in memory."""
+"""Choice of the engine: the disk engine if files do not fit in memory."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from fastbcubed.runtime.threads import Pool
 
 Run = Callable[[Request, Pool], Answer]
 
-#: Approximate bytes of a row in the memory engine: its keys, the row in its part, its share of a cell.
+#: Approximate bytes per row in the memory engine: its keys, its copy in a part, its share of a cell.
 ROW_BYTES = 64
-#: The same where clusters overlap, of a row of an item and one of its clusters.
+#: Approximate bytes per row of memberships in the memory engine, if clusters overlap.
 MEMBERSHIP_BYTES = 100
 
 
 def choose(engine: str | None, request: Request, *others: Request) -> Run:
-    """Return the engine: the named one, or one with room for the rows.
+    """Return the engine to run: the named one or, by default, one with room for the rows.
 
-    `others` differ from the request in their prediction, and are held at the same time.
+    `others` are further requests with other predictions, which are in memory at the same time.
     """
     if not is_one_of(engine, (None, "memory", "disk", "spark")):
         raise OptionError(f'{arg("engine")} must be "memory", "disk" or "spark", not {quoted(engine)}')
@@ -38,7 +38,7 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
         return memory.run
     if engine is None and request.memory_limit is not None:
         for each in (request, *others):
-            if any(map(bytes_of_text, each.given.sources)):  # held as a whole by either engine
+            if any(map(bytes_of_text, each.given.sources)):  # both engines hold such files in memory
                 require_room(each)
     files += [source for other in others for source in other.given.sources[1:]]
     if request.given.overlapping:
@@ -51,7 +51,7 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
 
 
 def _overlapping(engine: str | None, request: Request, files: Sequence[Any]) -> Run:
-    """Return the memory engine, the only one for overlapping clusterings; raise if these would not fit."""
+    """Return the memory engine, the only one for overlapping clusterings; raise OptionError if they would not fit."""
     needed = _bytes_in_memory(files, MEMBERSHIP_BYTES)
     takes = "" if needed is None else f"; these need about {readable(needed)}"
     if engine == "disk":
@@ -83,7 +83,7 @@ def _spark(engine: str | None) -> Run:
 
 
 def _bytes_in_memory(sources: Sequence[Any], row_bytes: int = ROW_BYTES) -> int | None:
-    """Return the approximate memory of the memory engine for files; None if not all sources can be read in blocks."""
+    """Return the approximate memory that the memory engine needs for files; None if any source is not such a file."""
     if not all(is_path(source) for source in sources):
         return None
     from fastbcubed.inputs.files import open_files

@@ -1,4 +1,4 @@
-"""Errors that the library raises on purpose; all are `ValueError` as well."""
+"""The errors that the library raises deliberately; all are subclasses of `ValueError`."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def __dir__() -> list[str]:
 
 
 class Part:
-    """A part of a message that is worded for its readers: in Python, or on the command line.
+    """A part of a message that is worded differently in Python and on the command line.
 
-    An f-string takes it as a token, which `Message` reads.
+    In an f-string it becomes a token, which `Message` reads.
     """
 
     def __format__(self, spec: str) -> str:
@@ -59,7 +59,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Argument(Part):
-    """An argument of a function; the command line shows its flag. A value of None is yet to be chosen."""
+    """An argument of a function, which the command line shows as a flag. A value of None stands for any value."""
 
     name: str
     values: tuple[Any, ...] = ()
@@ -70,7 +70,7 @@ class Argument(Part):
 
 @dataclass(frozen=True)
 class Either(Part):
-    """Words for Python and for the command line."""
+    """Words for Python, and words for the command line."""
 
     python: str
     command: str
@@ -80,7 +80,7 @@ class Either(Part):
 
 
 def arg(name: str, *values: Any) -> Argument:
-    """Return an argument for a message: its name, or with values, which are alternatives; an ellipsis is any value.
+    """Return an argument for a message: its name, with alternative values if given; an ellipsis stands for any value.
 
     Examples
     --------
@@ -93,10 +93,10 @@ def arg(name: str, *values: Any) -> Argument:
 
 
 def _literal(value: Any) -> Any:
-    """Return a value as a token can hold it: a literal, else its representation."""
+    """Return a value in a form that a token can contain: a literal, otherwise its representation."""
     if value is ...:
         return None
-    value = float(value) if isinstance(value, float) else value  # NumPy's are written in another way
+    value = float(value) if isinstance(value, float) else value  # NumPy's floats have another representation
     try:
         ast.literal_eval(repr(value))
     except (ValueError, SyntaxError):
@@ -105,7 +105,7 @@ def _literal(value: Any) -> Any:
 
 
 def alternatives(written: Iterable[str]) -> str:
-    """Return texts as alternatives: ``a, b or c``; nothing if there is none.
+    """Return strings joined as alternatives, ``a, b or c``; empty if there are none.
 
     >>> alternatives(["drop", "singleton", "outside"]), alternatives(["drop"])
     ('drop, singleton or outside', 'drop')
@@ -126,7 +126,7 @@ def _in_python(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Word(Part):
-    """A word of an evaluation, such as truth or true cluster, for which a diff has one of its own."""
+    """A word of an evaluation, such as truth or true cluster, which a diff replaces by its own."""
 
     name: str
 
@@ -136,14 +136,14 @@ class Word(Part):
 
 TRUTH, PREDICTION = Word("truth"), Word("prediction")
 ESTIMATE = Either("fb.estimate", "fastbcubed estimate")
-#: Advice where an item is in several clusters.
+#: Advice if an item is in several clusters.
 MAY_OVERLAP = f"if clusters may overlap, pass {arg('overlapping', True)}; else choose"
-#: Advice where weights are zero.
+#: Advice if weights are zero.
 OR_OUTER = f", or pass {arg('weighting', 'outer')}, which allows zeros"
 
 
 def visible(text: str, kept: str = "") -> str:
-    r"""Return a text with characters that cannot be seen, or that turn others around, as their escapes.
+    r"""Return a string with escapes instead of invisible characters and those that reverse the text direction.
 
     Examples
     --------
@@ -158,12 +158,12 @@ def visible(text: str, kept: str = "") -> str:
 #: White space that messages may contain.
 SPACES = "\n\t\u00a0"
 
-#: A token of a part.
+#: Pattern of a token.
 _TOKEN = re.compile(r"\0(Argument|Either|Word)(\(.*?\))\0", re.DOTALL)
 
 
 class Message(str):
-    """A text in the words of Python that also has its parts, for other words.
+    """A message worded for Python, a string, with its parts, which can be reworded.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class Message(str):
     parts: tuple[str | Part, ...]
 
     def __new__(cls, text: str) -> Message:
-        """Read a text with tokens, or another message."""
+        """Create a message from a string with tokens, or from another message."""
         if isinstance(text, Message):
             return text
         kinds: dict[str, Callable[..., Part]] = {"Argument": Argument, "Either": Either, "Word": Word}
@@ -194,27 +194,27 @@ class Message(str):
 
     @property
     def marked(self) -> str:
-        """The text with tokens, to be a part of another message."""
+        """The message with tokens, to be included in another message."""
         return "".join(map(format, self.parts))
 
     def render(self, word: Callable[[Any], str]) -> str:
-        """Return the text with each part in other words."""
+        """Return the message with each part replaced by what `word` returns for it."""
         return visible("".join(map(word, self.parts)), SPACES)
 
     def replaced(self, change: Callable[[Any], Any]) -> Message:
-        """Return the message with other parts."""
+        """Return the message with each part replaced by what `change` returns for it."""
         return Message("".join(format(change(part)) for part in self.parts))
 
 
 class FastBCubedError(ValueError):
-    """Base of all errors below, which state the expectation, the value passed, its place, and the remedy."""
+    """Base class of the errors below, whose messages state what was expected, what was passed, where, and advice."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(Message(message))
 
     @property
     def message(self) -> Message:
-        """The message with its parts."""
+        """The message of the error, whose parts can be reworded."""
         found: Message = self.args[0]
         return found
 
@@ -306,10 +306,10 @@ class NotKeptError(FastBCubedError):
     """The evaluation did not keep the requested data; the message names the argument that keeps it."""
 
 
-#: The advice of errors for lack of memory.
+#: Advice in errors about lack of memory.
 ALLOW_MORE = "Free some, or allow the process more: see ulimit -v, and the limit of its container"
 MORE_MEMORY = f"{ALLOW_MORE}. Evaluations of large files take less with {arg('engine', 'disk')}"
-#: What is said, by the system's loader, Python and Arrow, where there is no memory for a library or a thread.
+#: Phrases in messages of the system's loader, Python and Arrow if there is no memory for a library or a thread.
 _NO_ROOM = (
     "failed to map segment", "cannot allocate memory", "cannot map zero-fill pages", "can't start new thread",
     "failed to launch worker thread",
@@ -317,13 +317,13 @@ _NO_ROOM = (
 
 
 def lacks_memory(error: BaseException | None) -> bool:
-    """Return whether this is an error for lack of memory, or was raised while one was handled, whoever raises it."""
+    """Return whether an error, or one that it was raised from, reports a lack of memory."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
             return True
-        if isinstance(error, FastBCubedError):  # which names what it found
+        if isinstance(error, FastBCubedError):  # states its own cause
             return False
         if any(each in str(error).lower() for each in _NO_ROOM):
             return True
@@ -348,7 +348,7 @@ def first_few(values: Iterable[object], limit: int = 3) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return one value as an error message quotes it: as it is written in Python, cut if it is long.
+    """Return the representation of a value for an error message, truncated if it is long.
 
     Examples
     --------
@@ -359,7 +359,7 @@ def quoted(value: object) -> str:
 
 
 class _Repr(reprlib.Repr):
-    """Representations of values that are cut, and never fail: Python refuses to write integers of 5,000 digits."""
+    """Truncated representations of values that never fail: Python refuses to convert integers of 5,000 digits."""
 
     def repr_int(self, value: int, level: int) -> str:
         if value.bit_length() < 10_000:
@@ -386,9 +386,9 @@ class MissingPackageError(FastBCubedError, ImportError):
 
 
 class EvaluationWarning(UserWarning):
-    """A warning for readers of the scores; also in `Evaluation.warnings`.
+    """A warning about how to read the scores; also in `Evaluation.warnings`.
 
-    The text ends with the code in brackets; `code` contains it, or None if there is none.
+    The message ends with the code in brackets; the attribute `code` is the code, or None if there is none.
     """
 
     def __init__(self, message: str = "", code: str | None = None) -> None:
@@ -398,7 +398,7 @@ class EvaluationWarning(UserWarning):
 
 @contextmanager
 def rewording(change: Callable[[Any], Any]) -> Iterator[None]:
-    """Change the parts of the messages of errors."""
+    """Change the parts of the messages of errors raised in this context."""
     try:
         yield
     except FastBCubedError as error:
@@ -408,7 +408,7 @@ def rewording(change: Callable[[Any], Any]) -> Iterator[None]:
 
 @contextmanager
 def calling(function: str) -> Iterator[None]:
-    """Raise MetricError if a function that may be the user's own fails, by its name."""
+    """Convert exceptions of a function that may be the user's own to MetricError, which names the function."""
     try:
         yield
     except (FastBCubedError, MemoryError):
@@ -417,7 +417,7 @@ def calling(function: str) -> Iterator[None]:
         raise MetricError(f"{function} failed: {type(error).__name__}: {error}") from error
 
 
-#: Names, in messages, of inputs shared by all runs.
+#: Names that messages use for inputs shared by all runs.
 SHARED = (
     "the truth", "the weight table", "weight is", "weight has", "weight should", "the attributes", "attributes should",
     "memory_limit is", "cannot spill to",
@@ -426,9 +426,10 @@ SHARED = (
 
 @contextmanager
 def naming(run: str | None, truth: str = "the truth", prediction: str = "the prediction") -> Iterator[None]:
-    """Add the name of the run to an error, one of several; None if there is only one run.
+    """Add the name of the run to the messages of errors raised in this context; None if there is only one run.
 
-    Errors about the truth, weights or attributes, which all runs share, are left unchanged. Sides have the given names.
+    Errors about the truth, weights or attributes, which all runs share, are not changed. `truth` and `prediction` are
+    the names of the sides.
     """
     try:
         yield
@@ -441,13 +442,13 @@ def naming(run: str | None, truth: str = "the truth", prediction: str = "the pre
 
 
 def _mentions(text: str, *names: str) -> bool:
-    """Return whether a text contains one of these names as a whole word."""
+    """Return whether a string contains one of these names as a whole word."""
     return any(re.search(rf"(?<![\w./-]){re.escape(name)}(?!\w)", text) for name in names)
 
 
 @contextmanager
 def without_advice(*, outer: bool = False) -> Iterator[None]:
-    """Remove advice on `overlapping=True`, and unless `outer` on `weighting="outer"`, where no such argument is."""
+    """Remove advice on `overlapping=True` and, unless `outer`, on `weighting="outer"`, which the caller lacks."""
     try:
         yield
     except (OverlapError, WeightError) as error:

@@ -82,7 +82,7 @@ def evaluate(
         Senzing writes; a note in `Evaluation.warnings` says so.
     weight : str, array-like of shape (n_items,), or table, optional
         A column of the truth (or else of the prediction), weights by position, or a table or dict from item to weight.
-        From 1e-120 to 1e120; a common factor changes no score.
+        Weights must be from 1e-120 to 1e120; a common factor of all weights changes no score.
     slices : str, Bins, tuple of these, mapping, or a list of several of these
         Slices to score now; see `Evaluation.slices`. A tuple of names is one crossed slicing, a list of names several.
         Masks refer to the truth's rows or, with overlapping clusters, to the items listed by `Evaluation.items`.
@@ -114,7 +114,7 @@ def evaluate(
         Whether items may be in several clusters: tables then have a row per membership (or a list of
         clusters per item), and the scores are those of Extended BCubed; see `extended_bcubed`.
     max_pairs : float
-        With `overlapping`, the maximal number of pairs of cells to compare.
+        With `overlapping`, the maximum number of pairs of cells to compare.
     table : table or path, optional
         One table with both labels of each item.
     out : path, optional
@@ -133,8 +133,8 @@ def evaluate(
         Where the work is done. The disk engine reads files block by block and spills what does not fit in memory. It
         finds labels of clusters that are not integers by reading the input again. By default, it is used for Parquet
         and Arrow IPC files that would not fit in memory. Overlapping clusterings are only scored in memory, which
-        takes about 100 bytes per row. It writes record-batch readers, data sets and relations of DuckDB to disk as
-        they come, while the memory engine reads them whole. Spark DataFrames are scored on Spark through the
+        takes about 100 bytes per row. It writes record-batch readers, data sets and relations of DuckDB to disk while
+        reading them; the memory engine reads them whole. Spark DataFrames are scored on Spark through the
         DataFrame API only, so Spark Connect works. They are read two or three times, so persist those that are
         expensive to compute. `attributes` and a `weight` by item are DataFrames too, and `out` may be a URI; scores
         that need all cells at once are not computed, nor subsets by name.
@@ -144,7 +144,7 @@ def evaluate(
     spill_dir : path, optional
         Directory for the disk engine's spilled files; /var/tmp by default. It is left empty.
     threads : int, optional
-        All cores of the process by default. The scores do not depend on it.
+        Number of threads; all cores of the process by default. Scores do not depend on it.
     progress : bool or callable, optional
         Whether to show progress on stderr; by default only on a terminal. A callable gets a
         `fastbcubed.progress.Progress` after every block: `stage`, `done` of `total` blocks, `seconds`, `rows` of
@@ -218,7 +218,7 @@ def carry_out(
     threads: int | None,
     progress: Progress,
 ) -> Evaluation:
-    """Run an engine and return its answer as an evaluation; no warnings are issued, and no files written."""
+    """Run an engine and return its answer as an evaluation, without issuing warnings or writing files."""
     threads, run = as_threads(threads), choose(engine, request)
     with reporting(progress) as report, Pool(threads, report) as pool:
         answer = run(request, pool)
@@ -278,7 +278,7 @@ def contingency(
     table: Any = None,
     threads: int | None = None,
 ) -> Contingency:
-    """Return the cells: the non-empty pairs of a true and a predicted cluster.
+    """Return the cells of the contingency table: pairs of a true and a predicted cluster that share items.
 
     Parameters are those of `evaluate`.
 
@@ -340,15 +340,15 @@ def extended_bcubed(truth: Any, prediction: Any, *, weight: Any = None, **option
 
     Notes
     -----
-    With g the predicted clusters that two items share and c the true ones, the precision of an item is the mean of
-    min(g, c) / g over the items with g > 0, including itself; recall is that of min(g, c) / c over those with c > 0. A
-    mate counts once, however many clusters it shares, and by its weight. A repeated cluster counts twice.
+    If two items share g predicted and c true clusters, the precision of an item is the mean of min(g, c) / g over the
+    items with g > 0, including itself; its recall is the mean of min(g, c) / c over the items with c > 0. An item
+    counts once in these means, by its weight, no matter how many clusters are shared. A repeated cluster counts twice.
 
     Items in the same clusters on both sides form one cell. Pairs with g and c of 0 or 1 are counted through the
-    intersections of true and predicted clusters, at the cost of the sum over cells of their true times their predicted
-    clusters. Other pairs are found by the pairs of clusters that cells have in common; those of a cell in more than 8
-    clusters of a side, among the cells of each of these but the largest. So a cluster of a million items costs a
-    million steps, however many of them are in a second cluster.
+    intersections of true and predicted clusters; the cost is the sum over cells of their number of true times their
+    number of predicted clusters. Other pairs are found through pairs of clusters that two cells share or, for a cell
+    with more than 8 clusters on a side, by searching all of these clusters but the largest. So a cluster of a million
+    items costs a million steps, no matter how many of them are in a second cluster.
 
     References
     ----------
@@ -409,8 +409,8 @@ def cice_bcubed(
 
     Notes
     -----
-    Each mate counts as in `extended_bcubed`, multiplied by the mean similarity of the clusters that it shares with
-    the item to their matches. The cost is about twice that of `extended_bcubed`.
+    Each pair of items counts as in `extended_bcubed`, multiplied by the mean similarity of the clusters that both share
+    to the matches of these clusters. The cost is about twice that of `extended_bcubed`.
 
     References
     ----------

@@ -12,7 +12,7 @@ from fastbcubed.results.load import read_saved
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.memory_budget import memory_limit as bytes_of
 
-#: The classes of results that are saved as tables, and their modules, which are imported for these alone.
+#: The module and class of each kind of result that is saved as tables; the modules are imported when needed.
 KINDS = {
     "comparison": ("compare_runs.comparison", "Comparison"),
     "sweep": ("sweep_links.sweep_result", "Sweep"),
@@ -71,7 +71,7 @@ def load(directory: Any, *, check: bool = True, memory_limit: int | str | None =
 
 
 def _made(found: Any, head: Mapping[str, Any]) -> Any:
-    """Return a result from its tables and manifest, or from its evaluation, which a diff has, too."""
+    """Return a result from its tables and manifest, or from its evaluation, which a diff has as well."""
     if "kind" in head:
         module, name = KINDS[head["kind"]]
         return getattr(import_module(f"fastbcubed.{module}"), name)._restored(head, found)

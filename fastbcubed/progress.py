@@ -1,4 +1,4 @@
-"""Argument of a progress callback: the public path of `Progress`."""
+"""The argument of a progress callback: the public path of `Progress`."""
 
 from fastbcubed.runtime.threads import Progress
 

@@ -1,4 +1,4 @@
-"""The types of arrays that the signatures of several rooms share."""
+"""Types of arrays that signatures in several folders share."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ RowNumbers = NDArray[np.int64]
 #: hash values, sums of hash values, and random bits
 Words = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
-#: numbers and how often each occurs
+#: distinct numbers, and how often each occurs
 Sizes = tuple[NDArray[np.int64], NDArray[np.int64]]

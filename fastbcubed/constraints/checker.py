@@ -1,4 +1,4 @@
-"""Checks of scores against formal constraints: equal values, triangles, and trivial predictions."""
+"""Checks of scores: formal constraints, equal values, the triangle inequality, and trivial predictions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.types import Int64s
 
 Score = Callable[[Int64s, Int64s], float]
-#: Items of the largest trivial prediction, and random instances of a check.
+#: Maximum number of items of a trivial prediction, and of random instances of a check.
 MOST_ITEMS, MOST_RANDOM = (1 << 31) - 1, 1 << 20
 
 
@@ -51,7 +51,7 @@ class Case:
     of : str
         Name of the property.
     groups : tuple of ndarray of int64 (n_items, n_clusterings)
-        Int64s; the groups have no cluster in common.
+        Cluster labels, one column per clustering; groups have no items or clusters in common.
     """
 
     of: str
@@ -59,11 +59,11 @@ class Case:
 
     @property
     def n_items(self) -> int:
-        """Number of items."""
+        """The number of items."""
         return sum(len(group) for group in self.groups)
 
     def smaller(self) -> Iterator[Case]:
-        """Yield the cases with one item fewer."""
+        """Yield the cases that have one item fewer."""
         for at, group in enumerate(self.groups):
             for row in range(len(group) if len(group) > 1 else 0):
                 less = np.delete(group, row, axis=0)
@@ -77,16 +77,16 @@ class Case:
 
 @dataclass(frozen=True)
 class Property:
-    """A property: its statement, its clusterings, and by how much a score misses it."""
+    """A property: its statement, its clusterings, and the function that measures by how much a score violates it."""
 
     name: str
     statement: str
-    clusterings: tuple[str, ...]  # their names, across all groups
-    columns: tuple[int, ...]  # clusterings per group
-    gap: Callable[..., float]  # of the score, its direction (1 or -1), and the groups
+    clusterings: tuple[str, ...]  # names of the clusterings of all groups
+    columns: tuple[int, ...]  # number of clusterings in each group
+    gap: Callable[..., float]  # a function of the score, its direction (1 or -1), and the groups
 
     def cases(self, n_random: int, rng: np.random.Generator) -> Iterator[Case]:
-        """Yield all cases of up to three items per group (two, if there are two groups), then larger random ones."""
+        """Yield all cases of up to three items (two per group if there are two groups), then larger random cases."""
         most = 3 if len(self.columns) == 1 else 2
         for n in range(1, most + 1):
             for chosen in product(partitions(n), repeat=sum(self.columns)):
@@ -103,7 +103,7 @@ Gap = Callable[..., float]
 
 
 def holds(statement: str, clusterings: tuple[str, ...], columns: tuple[int, ...]) -> Callable[[Gap], Gap]:
-    """Declare a property by the function that measures how far a score misses it, and take its name."""
+    """Declare a property with the name of the decorated function, which measures by how much a score violates it."""
 
     def declare(gap: Gap) -> Gap:
         name = gap.__name__.lstrip("_")
@@ -163,7 +163,7 @@ Verdict = Literal["strict", "tie", "violated", "holds"]
 #: All checks by name.
 CHECKED: dict[str, Constraint | Property] = {**CONSTRAINTS, **PROPERTIES}
 CHECKS = tuple(CHECKED)
-#: A difference of scores that counts as a tie: larger than the rounding errors of logarithms.
+#: Differences of scores up to this size are ties; it exceeds the rounding errors of logarithms.
 TOLERANCE = 1e-9
 
 
@@ -176,15 +176,16 @@ class Finding:
     name : str
         Name of the constraint or property.
     verdict : {"strict", "tie", "violated", "holds"}
-        Of a constraint: "strict" if the better prediction scored better in every instance tried; "tie"
-        if it never scored worse, but sometimes equal; "violated" if it scored worse in some. Of a
-        property: "holds" if it held in every case tried, or "violated".
+        For a constraint: "strict" if the better prediction scored better in every instance tried; "tie" if it never
+        scored worse but sometimes equally well; "violated" if it scored worse in any instance. For a property: "holds"
+        if it held in every case tried, otherwise "violated".
     tried : int
-        Number of instances tried. If none fails, that proves nothing about others.
+        Number of instances tried. That none of them fails proves nothing about others.
     smallest : Instance, Case or None
         The smallest instance found with a tie or violation.
     scores : tuple of float
-        Of an instance, the scores of the worse and the better prediction; of a case, the excess.
+        For an instance, the scores of the worse and the better prediction; for a case, by how much the property is
+        violated.
     """
 
     name: str
@@ -210,12 +211,12 @@ class ConstraintReport(Mapping[str, Finding]):
     score : str
         Name of the score.
     greater_is_better : bool
-        The direction in which it was checked.
+        The direction of the score that was assumed.
     findings : dict of str to Finding
-        By constraint and property.
+        The outcome of each check, by name of the constraint or property.
     test_cases : str
-        The score's verdict on the four examples of Amigó et al., one letter each: Y if it prefers the
-        better, = for a tie, n if it prefers the worse.
+        One letter for each of the four examples of Amigó et al.: Y if the score prefers the better prediction, = for a
+        tie, n if it prefers the worse one.
     """
 
     score: str
@@ -249,9 +250,9 @@ def check_constraints(
 ) -> ConstraintReport:
     """Check a score against the formal constraints.
 
-    Every check runs over small instances, bare and in the context of Amigó et al. (2009), or over all
-    clusterings of a few items, and then over random ones. A verdict covers only the instances tried:
-    the counterexample of a "violated" is proof, a "strict" is not.
+    Every check first tries small instances, alone and in the context of Amigó et al. (2009), or all clusterings of a
+    few items, and then random ones. A verdict covers only the instances tried: the counterexample of "violated" is a
+    proof, "strict" is not.
 
     Parameters
     ----------
@@ -261,13 +262,13 @@ def check_constraints(
     checks : str or iterable of str, optional
         One or more names from `CHECKS`; all by default.
     greater_is_better : bool, optional
-        Direction of a function, True by default. The direction of a named score is known.
+        Direction of a function's values; True by default. Must be omitted for a named score.
     n_random : int
-        Random instances of each check.
+        Number of random instances of each check.
     seed : int
         Seed of the random instances; equal seeds give equal instances.
     tolerance : float
-        Differences up to this, relative to scores above 1, are ties.
+        Differences up to this size are ties; for scores above 1, the size is relative to the score.
 
     Returns
     -------
@@ -276,9 +277,9 @@ def check_constraints(
     Raises
     ------
     MetricError
-        If the score is unknown or has no direction, or a value is NaN or no number.
+        If the score is unknown or has no direction, or a value is NaN or not a number.
     OptionError
-        If a check is unknown, `greater_is_better` comes with a name, or an argument has no such value.
+        If a check is unknown, `greater_is_better` is given with the name of a score, or an argument is invalid.
 
     Notes
     -----
@@ -319,7 +320,7 @@ def check_constraints(
 
 
 def to_try(names: Iterable[str], n_random: int, seed: int) -> dict[str, list[Any]]:
-    """Return the instances and cases of each check; they depend only on the seed and the check."""
+    """Return the instances and cases of each check, which depend only on the seed and the check."""
     n_random, seed = whole_number(n_random, "n_random", "random instances", most=MOST_RANDOM), seed_of(seed)
     return {
         name: list(CHECKED[name].cases(n_random, np.random.default_rng([seed, CHECKS.index(name)])))
@@ -334,7 +335,7 @@ def check(
     tried: Mapping[str, list[Any]],
     tolerance: float,
 ) -> ConstraintReport:
-    """Check a function under a title, on the instances and cases of `to_try`."""
+    """Check a function on the instances and cases of `to_try`; the report names it `title`."""
     trial = _Trial(score, 1 if greater_is_better else -1, tolerance)
     findings = {name: trial.finding(name, cases) for name, cases in tried.items()}
     marks = {1: "Y", 0: "=", -1: "n"}
@@ -343,9 +344,9 @@ def check(
 
 
 def named(names: Iterable[str]) -> Callable[[str], Score]:
-    """Return a function from each name to that score as a function of two labelings.
+    """Return, for each name, a function of two labelings that returns that score.
 
-    The functions cache: all scores of two labelings are computed when the first one is requested.
+    The functions share a cache: all scores of two labelings are computed when the first one is requested.
     """
     metrics = [METRICS[name] for name in names]
     known: dict[tuple[bytes, bytes], dict[str, float]] = {}
@@ -367,9 +368,9 @@ def named(names: Iterable[str]) -> Callable[[str], Score]:
 
 
 def direction(name: str) -> int:
-    """Return 1 if higher scores are better, -1 if lower ones are; raise if unknown or neither."""
+    """Return 1 if higher scores are better, -1 if lower scores are; raise MetricError if neither or unknown."""
     if name not in METRICS:
-        resolve([name])  # raises, with a suggestion, for all but families
+        resolve([name])  # raises, with a suggestion, unless it is a family
         raise MetricError(f"{name} is a family; name one of its scores.")
     if METRICS[name].best == "neither":
         raise MetricError(f"{name} has no direction, so no constraint applies to it.")
@@ -377,13 +378,13 @@ def direction(name: str) -> int:
 
 
 class _Trial:
-    """A score under test, with its direction and its tolerance for ties."""
+    """A score being checked, with its direction and its tolerance for ties."""
 
     def __init__(self, score: Callable[[Any, Any], float], sign: int, tolerance: float) -> None:
         self._score, self._sign, self._tolerance = score, sign, tolerance
 
     def of(self, labels_true: Int64s, labels_pred: Int64s) -> float:
-        labels = read_only(labels_true), read_only(labels_pred)  # which later scores are checked with
+        labels = read_only(labels_true), read_only(labels_pred)  # later scores see the same arrays
         with calling("the score"):
             value = self._score(*labels)
         try:
@@ -398,13 +399,13 @@ class _Trial:
         return number
 
     def scores(self, case: Instance | Case) -> tuple[float, ...]:
-        """Return the scores of the worse and the better prediction, or by how much a property is missed."""
+        """Return the scores of the worse and the better prediction, or by how much a property is violated."""
         if isinstance(case, Case):
             return (PROPERTIES[case.of].gap(self.of, self._sign, *case.groups),)
         return self.of(case.truth, case.worse), self.of(case.truth, case.better)
 
     def outcome(self, case: Instance | Case) -> int:
-        """Return 1 if the better prediction scores better or a property holds, 0 for a tie, otherwise -1."""
+        """Return 1 if the better prediction scores better or the property holds, 0 for a tie, -1 otherwise."""
         if isinstance(case, Case):
             return -1 if self.scores(case)[0] > self._tolerance else 1
         worse, better = self.scores(case)
@@ -450,16 +451,16 @@ def all_in_one(n: int) -> Int64s:
 
 
 def blocks(n: int, k: int) -> Int64s:
-    """Put every k consecutive items into a cluster; the last may be smaller.
+    """Put every k consecutive items into a cluster; the last cluster may be smaller.
 
-    The baseline of van Heusden et al. (2022) for ordered items, such as the pages of a stream.
+    This is the baseline of van Heusden et al. (2022) for ordered items, such as the pages of a stream.
 
     Parameters
     ----------
     n : int
         Number of items.
     k : int
-        Items of a cluster, one or more.
+        Number of items in a cluster, one or more.
 
     Returns
     -------
@@ -482,8 +483,8 @@ def blocks(n: int, k: int) -> Int64s:
 def cheat(items: Iterable[Hashable]) -> dict[Hashable, set[int]]:
     """Put every item into two clusters: one of all items, and a singleton.
 
-    No score of overlapping clusterings should reward it, yet inverse purity and Extended BCubed recall are
-    1 against any partition (Amigó et al. 2009, section 6).
+    No score of overlapping clusterings should reward this prediction, but inverse purity and Extended BCubed recall
+    are 1 against any partition (Amigó et al. 2009, section 6).
 
     Parameters
     ----------
@@ -493,7 +494,7 @@ def cheat(items: Iterable[Hashable]) -> dict[Hashable, set[int]]:
     Returns
     -------
     dict
-        The set of clusters of each item: 0, which holds all items, and its own.
+        The set of clusters of each item: 0, which contains all items, and the item's own.
 
     Examples
     --------
@@ -533,7 +534,7 @@ HEADINGS = {
     "triangle": "tri",
     "locality": "loc",
 }
-#: Marks of verdicts in columns.
+#: Marks of verdicts in the table.
 MARKS = {"strict": "yes", "tie": "tie", "violated": "NO", "holds": "yes"}
 
 
@@ -544,9 +545,9 @@ class ConstraintTable:
     Attributes
     ----------
     reports : dict of str to ConstraintReport
-        By score.
+        The outcomes of each score's checks, by name of the score.
     seed, n_random : int
-        Parameters of the random instances; equal ones give the same table.
+        Parameters of the random instances; equal parameters give the same table.
     """
 
     reports: dict[str, ConstraintReport]
@@ -554,7 +555,7 @@ class ConstraintTable:
     n_random: int
 
     def grid(self) -> Grid:
-        """Return the table as strings: scores down, checks across."""
+        """Return the table as strings: one row per score, one column per check."""
         header = ["score", "Amigó", *HEADINGS.values()]
         rows = [
             [score, report.test_cases, *(MARKS[report[name].verdict] for name in HEADINGS)]
@@ -563,14 +564,14 @@ class ConstraintTable:
         return Grid(header, rows, 1)
 
     def legend(self) -> list[str]:
-        """Return the meaning of the columns and their marks, one line each."""
+        """Return the meaning of the columns and marks, one line each."""
         lines = [
             (
                 "Amigó: the four examples of the paper. Y: prefers the better prediction; =: sees no "
                 "difference; n: prefers the worse."
             )
         ]
-        for report in list(self.reports.values())[:1]:  # all scores have the same instances
+        for report in list(self.reports.values())[:1]:  # all scores are checked on the same instances
             lines += [
                 f"{HEADINGS[name]}: {name}, {CHECKED[name].statement} ({report[name].tried} tried)"
                 for name in report
@@ -581,7 +582,7 @@ class ConstraintTable:
         return lines
 
     def to_json(self) -> str:
-        """Return the table as JSON, with every smallest counterexample written out."""
+        """Return the table as JSON, including the smallest counterexamples."""
         scores = {
             name: {
                 "better": "higher" if report.greater_is_better else "lower",
@@ -608,10 +609,10 @@ def table(
     Parameters
     ----------
     metrics : str or iterable of str, optional
-        Scores and families; by default every score with a direction. Scores of a family without a
+        Names of scores and families; by default every score that has a direction. A family's scores without a
         direction are left out.
     n_random : int
-        Random instances per check, in addition to the small ones, which are always tried.
+        Number of random instances per check, in addition to the small instances, which are always tried.
     seed : int
         Seed of the random instances.
 
@@ -622,7 +623,7 @@ def table(
     Raises
     ------
     MetricError
-        If a score is unknown, or a named one has no direction.
+        If a score is unknown, or a score given by name has no direction.
 
     Examples
     --------
@@ -637,14 +638,14 @@ def table(
 
 
 def _choose(names: Iterable[str]) -> list[str]:
-    """Return the scores of these names and families, each once."""
+    """Return the names of scores with these names or in these families, each once."""
     chosen: dict[str, None] = {}
     for name in names:
         if is_one_of(name, METRICS):
             direction(name)  # raises if it has none
             chosen[name] = None
         else:
-            resolve([name])  # raises, with a suggestion, for all but families
+            resolve([name])  # raises, with a suggestion, unless it is a family
             family = [m for m in METRICS.values() if name in ("all", m.family) and m.name not in OF_BETA]
             family = [m for m in family if not (m.alias_of or m.covers_only or m.takes_three)]
             chosen |= dict.fromkeys(m.name for m in family if m.best != "neither")

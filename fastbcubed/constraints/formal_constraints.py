@@ -1,4 +1,4 @@
-"""Formal constraints on scores (homogeneity, completeness, rag bag, …), and small clusterings to test them on."""
+"""Formal constraints on scores (homogeneity, completeness, rag bag, …), and small clusterings that test them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from fastbcubed.errors import OptionError, quoted
 from fastbcubed.runtime.arguments import is_one_of, seed_of, whole_number
 from fastbcubed.types import Int64s
 
-#: Items of a part of the largest instance that may be made.
+#: Maximum number of items in a part of an instance.
 MOST = 1 << 20
-#: Clusterings of more items are described by their sizes.
+#: Clusterings of more items than this are described by their cluster sizes.
 SPELLED_OUT = 26
-#: Largest sizes tested exhaustively, bare and in Amigó's context; exhaustively with up to two other items;
-#: and with random ones.
+#: Maximum sizes of instances: tried exhaustively, alone and in Amigó's context; exhaustively with up to two other
+#: items; and with random other items.
 SMALL, CROWDED, LARGE = 5, 3, 12
 
 
 def partitions(n: int, known: int = 0) -> Iterator[Int64s]:
-    """Yield every partition of n items once, as labels (n,); the first clusters may be given.
+    """Yield every partition of n items once, as labels (n,); items may also join `known` existing clusters.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def partitions(n: int, known: int = 0) -> Iterator[Int64s]:
 
 
 def same_clustering(first: ArrayLike, second: ArrayLike) -> bool:
-    """Return whether two labelings put the same items together.
+    """Return whether two labelings describe the same clustering.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def same_clustering(first: ArrayLike, second: ArrayLike) -> bool:
 
 
 def as_text(labels: ArrayLike) -> str:
-    """Return a clustering as text: its items a, b, c, ... by cluster, or the sizes of its clusters.
+    """Return a clustering as a string: its items a, b, c, ... by cluster, or its cluster sizes if there are many.
 
     Examples
     --------
@@ -74,13 +74,13 @@ def as_text(labels: ArrayLike) -> str:
 
 
 def _renamed(labels: ArrayLike) -> Int64s:
-    """Return labels as 0, 1, ... in the order in which they appear."""
+    """Return labels renumbered 0, 1, ... in order of first appearance."""
     _, first, codes = np.unique(np.asarray(labels, np.int64), return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[codes]
 
 
 def labels_of(text: str) -> Int64s:
-    """Return the labels of a clustering as written by `as_text`, with at most 26 items.
+    """Return the labels of a clustering of at most 26 items from a string written by `as_text`.
 
     Examples
     --------
@@ -97,18 +97,19 @@ Parts = Callable[..., tuple[ArrayLike, ...]]
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """Two predictions for one truth; according to a constraint, the first is worse.
+    """A truth and two predictions, of which the first is worse according to a constraint.
 
     Attributes
     ----------
     constraint : str
         Name of the constraint.
     truth, worse, better : ndarray of int64 (n_items,)
-        Cluster labels, none negative; those of the items elsewhere come last.
+        Cluster labels, not negative; the items that the constraint is not about ("elsewhere") come last.
     sizes : tuple of int
-        Sizes of the constraint's clusters.
+        Sizes of the clusters that the constraint is about.
     elsewhere : ndarray of int64 (n_elsewhere, 2)
-        Int64s of the items elsewhere: negative, except for classes continued there.
+        True and predicted labels of the items elsewhere: negative, except for classes that also have items in the
+        constraint's clusters.
     """
 
     constraint: str
@@ -120,11 +121,11 @@ class Instance:
 
     @property
     def n_items(self) -> int:
-        """Number of items."""
+        """The number of items."""
         return self.truth.size
 
     def smaller(self) -> Iterator[Instance]:
-        """Yield the instances smaller by one step: one size reduced by one, or one item fewer elsewhere."""
+        """Yield the instances that are one step smaller: a size is reduced by one, or an item elsewhere is removed."""
         own = CONSTRAINTS[self.constraint]
         for at, size in enumerate(self.sizes):
             if size > own.least[at]:
@@ -142,17 +143,17 @@ class Instance:
 
 @dataclass(frozen=True)
 class Constraint:
-    """A constraint: its statement, and the construction of its instances."""
+    """A constraint: its statement, and how its instances are made."""
 
     name: str
     statement: str
-    least: tuple[int, ...]  # the smallest sizes checked
-    parts: Parts  # truth, worse and better of given sizes
-    continued: int = 0  # this many classes, from the first, may have items elsewhere
-    whole: bool = False  # all items are elsewhere; the constraint has no part
+    least: tuple[int, ...]  # minimum sizes that are checked
+    parts: Parts  # returns truth, worse and better prediction for given sizes
+    continued: int = 0  # this many of its first classes may have items elsewhere
+    whole: bool = False  # all items are elsewhere, and none in a part of the constraint's own
 
     def build(self, sizes: Sequence[int], elsewhere: Int64s) -> Instance:
-        """Return the instance of these sizes among these items elsewhere."""
+        """Return the instance of these sizes with these items elsewhere."""
         true, pred = elsewhere.T
         others = true, pred, true if self.whole else pred
         parts = zip(self.parts(*sizes), others, strict=True)
@@ -172,7 +173,7 @@ class Constraint:
         Raises
         ------
         OptionError
-            If a size is too small, or an argument has no such value.
+            If a size is too small, or an argument is invalid.
         """
         for size in sizes:
             whole_number(size, f"a size of {self.name}", "items", least=1, most=MOST)
@@ -182,13 +183,13 @@ class Constraint:
         if context == "bare":
             return self.build(sizes, np.empty((0, 2), np.int64))
         if context == "amigo":
-            # a pure cluster larger than all parts, of their class if that may continue; and noise
+            # a pure cluster larger than all parts together, of their class if `continued`; and a noise cluster
             pure = [(0 if self.continued else -1, -1)] * (sum(sizes) + 1)
             return self.build(sizes, np.array(pure + [(-2 - k, -2) for k in range(3)], np.int64))
         return self.build(sizes, self.anything(n, np.random.default_rng(seed)))
 
     def cases(self, n_random: int, rng: np.random.Generator) -> Iterator[Instance]:
-        """Yield instances: small ones first, then random ones of growing size."""
+        """Yield small instances, then random ones of increasing size."""
         if self.whole:
             for n in range(2, 5):
                 for true, pred in product(partitions(n), repeat=2):
@@ -212,13 +213,13 @@ class Constraint:
         return product(*(range(least, most + 1) for least in self.least))
 
     def _contexts(self, n: int) -> Iterator[Int64s]:
-        """Yield every context of this many items elsewhere."""
+        """Yield all possible labels of n items elsewhere."""
         for true, pred in product(partitions(n, self.continued), partitions(n)):
             classes = np.where(true < self.continued, true, self.continued - 1 - true)
             yield np.column_stack([classes, -1 - pred])
 
     def anything(self, n: int, rng: np.random.Generator) -> Int64s:
-        """Return n items in any classes, continued ones included, and any predicted clusters."""
+        """Return random labels of n items elsewhere, which may be in continued classes."""
         classes, clusters = rng.integers(1, max(1, n) + 1, size=2)
         true = rng.integers(-classes, self.continued, size=n)
         return np.column_stack([true, -rng.integers(1, clusters + 1, size=n)]).astype(np.int64)
@@ -229,7 +230,7 @@ CONSTRAINTS: dict[str, Constraint] = {}
 
 
 def constraint(statement: str, least: tuple[int, ...], **how: Any) -> Callable[[Parts], Parts]:
-    """Declare a constraint by the function that makes its parts, and take its name."""
+    """Declare a constraint with the name of the decorated function, which makes its parts."""
 
     def declare(parts: Parts) -> Parts:
         name = parts.__name__.lstrip("_")
@@ -288,17 +289,17 @@ def _perfect_match() -> tuple[ArrayLike, ...]:
 def homogeneity(
     first: int = 3, second: int = 2, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0
 ) -> Instance:
-    """Make a cluster of exactly two classes, and the same cluster split into its pure parts.
+    """Make an instance in which a cluster of exactly two classes is worse than its two pure parts.
 
     Parameters
     ----------
     first, second : int
-        Items of the two classes in the cluster.
+        Number of items of each class in the cluster.
     context : {"bare", "amigo", "random"}
         The other items: none; a larger pure cluster of the first class and a noise cluster, as in
         Amigó et al.; or random items in any classes and clusters.
     n_elsewhere : int
-        Items of a random context.
+        Number of items of a random context.
     seed : int
         Seed of a random context.
 
@@ -309,7 +310,7 @@ def homogeneity(
     Raises
     ------
     OptionError
-        If a size is too small, or there is no such context.
+        If a size is too small, or the context is unknown.
 
     Examples
     --------
@@ -322,10 +323,10 @@ def homogeneity(
 def completeness(
     first: int = 3, second: int = 2, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0
 ) -> Instance:
-    """Make two pure clusters of one class, and the same clusters merged.
+    """Make an instance in which two pure clusters of one class are worse than the same clusters merged.
 
-    Parameters and errors are those of `homogeneity`; in Amigó's context the class has a third cluster
-    larger than the two.
+    Parameters and errors are those of `homogeneity`; in Amigó's context, the class has a third cluster that is larger
+    than both together.
 
     Examples
     --------
@@ -336,10 +337,10 @@ def completeness(
 
 
 def rag_bag(n: int = 4, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0) -> Instance:
-    """Make a stray item that joins n items of one class, or n items of different classes.
+    """Make an instance in which a stray item is worse in a cluster of one class than among n different classes.
 
-    For n = 1 the two predictions are equally bad, so checks begin with n = 2. The classes are whole: none has
-    items elsewhere. Other parameters and errors are those of `homogeneity`.
+    For n = 1, both predictions are equally bad, so checks begin with n = 2. None of the classes has items elsewhere.
+    Other parameters and errors are those of `homogeneity`.
 
     Examples
     --------
@@ -352,10 +353,10 @@ def rag_bag(n: int = 4, *, context: Context = "bare", n_elsewhere: int = 12, see
 def size_versus_quantity(
     n: int = 4, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0
 ) -> Instance:
-    """Make n classes of two items that are split, and instead a class of n + 1 items that loses one item.
+    """Make an instance in which splitting n pairs is worse than splitting one item off a class of n + 1 items.
 
-    For n = 1 the two predictions are equally bad, so checks begin with n = 2. The classes are whole: none has
-    items elsewhere. Other parameters and errors are those of `homogeneity`.
+    For n = 1, both predictions are equally bad, so checks begin with n = 2. None of the classes has items elsewhere.
+    Other parameters and errors are those of `homogeneity`.
 
     Examples
     --------
@@ -368,10 +369,10 @@ def size_versus_quantity(
 def unbalanced(
     large: int = 10, small: int = 2, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0
 ) -> Instance:
-    """Make an item of a small class that joins the cluster of a large class, and the converse.
+    """Make an instance in which a small class's item in a large class's cluster is worse than the reverse.
 
-    Few item-based scores order the two this way; Moreno and Dias adapted BCubed to it. The classes are whole.
-    Other parameters and errors are those of `homogeneity`.
+    Few item-based scores satisfy this constraint; Moreno and Dias adapted BCubed to do so. None of the classes has
+    items elsewhere. Other parameters and errors are those of `homogeneity`.
 
     Examples
     --------
@@ -384,14 +385,14 @@ def unbalanced(
 
 
 def perfect_match(n: int = 8, *, seed: int = 0) -> Instance:
-    """Make a random truth and a random prediction that differs from it; the truth itself is better.
+    """Make an instance in which a random prediction is worse than the truth itself, a random clustering.
 
     Parameters
     ----------
     n : int
-        Items, two or more.
+        Number of items, two or more.
     seed : int
-        Seed of both.
+        Seed of the truth and the prediction.
 
     Raises
     ------
@@ -403,7 +404,7 @@ def perfect_match(n: int = 8, *, seed: int = 0) -> Instance:
     >>> print(perfect_match(4, seed=1))
     truth acd|b; worse ab|cd; better acd|b
     """
-    n = whole_number(n, "n", "items", least=2, most=MOST)  # fewer have one clustering only
+    n = whole_number(n, "n", "items", least=2, most=MOST)  # a single item has only one clustering
     own, rng = CONSTRAINTS["perfect_match"], np.random.default_rng(seed_of(seed))
     while True:
         elsewhere = own.anything(n, rng)
@@ -411,8 +412,8 @@ def perfect_match(n: int = 8, *, seed: int = 0) -> Instance:
             return own.build((), elsewhere)
 
 
-#: The examples of Amigó et al., one per constraint: the third and fourth follow their definitions, the
-#: first two were read off their figure 11.
+#: The examples of Amigó et al., one per constraint: the first two were read off their figure 11, the others follow
+#: their definitions.
 AMIGO_TEST_CASES = {
     name: Instance(name, labels_of(truth), labels_of(worse), labels_of(better))
     for name, truth, worse, better in (

@@ -1,1 +1,1 @@
-"""Engines: each from the request to its answer."""
+"""Engines: each turns a request for an evaluation into its answer."""

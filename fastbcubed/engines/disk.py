@@ -38,32 +38,32 @@ from fastbcubed.runtime.threads import Pool
 
 T = TypeVar("T")
 
-#: One row of a block for this many bytes of the limit, so that blocks are a small part of it.
+#: Number of bytes of the memory limit per row of a block, so that blocks are a small part of the limit.
 BLOCK_SHARE = 1 << 10
-#: Threads whose blocks are of this size together; those of more threads are smaller.
+#: Maximum number of threads for this size of blocks; with more threads, blocks are smaller.
 USUAL_THREADS = 8
 ATTEMPTS = 8
 
 
 def run(request: Request, pool: Pool) -> Answer:
-    """Open both sides in blocks, and score them."""
+    """Open both sides in blocks, score them, and return the answer."""
     require_room(request)
     pair = open_pair(request.given, cut_for(request, pool.threads))
     answer = attempt(lambda choice: score(pair, request, choice, pool))
-    if request.out is not None:  # writing takes additional memory
+    if request.out is not None:  # frees memory for writing
         buffers.release()
         pa.default_memory_pool().release_unused()
     return answer
 
 
 def cut_for(request: Request, threads: int) -> Cut:
-    """Return how to read the inputs in blocks."""
+    """Return how the inputs are to be read in blocks."""
     others = None if request.keep == "items" else columns_of_slices(request.slices)
     return Cut(block_rows(request.limit, threads), request.spill_dir, others)
 
 
 def attempt(work: Callable[[Choice], T]) -> T:
-    """Run with one hash function, and again with the next if keys collide."""
+    """Call `work` with one choice of hash function, and with the next choice if keys collide."""
     starts = starts_of_runs()
     choice = Choice(0, next(starts))
     for _ in range(ATTEMPTS):
@@ -71,22 +71,22 @@ def attempt(work: Callable[[Choice], T]) -> T:
             return work(choice)
         except Retry as retry:
             choice = Choice(choice.seed + retry.seed, choice.start if retry.seed else next(starts))
-    raise RuntimeError("keys collide whatever the hash function")  # cannot happen by chance
+    raise RuntimeError("keys collide whatever the hash function")  # practically impossible by chance
 
 
 def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOfRun | None = None) -> Answer:
-    """Align the blocks, shard the rows, build the shards' cells part by part, and score them.
+    """Align the blocks, shard their rows, build the cells shard by shard, and score them.
 
-    `kept` says which rows of the truth count. Raises Retry if keys collide.
+    `kept` are the rows of the truth to restrict to, if any. Raises Retry if keys collide.
     """
     questions = RowQuestions.of(pair, request.slices, request.keep)
     with Spill(request.spill_dir, named=request.spill_dir is not None) as spill:
-        seen = None if request.out is None else BlocksSeen()  # for the manifest
+        seen = None if request.out is None else BlocksSeen()  # fingerprints for the manifest
         aligner = Aligner(
             pair, request.policies, choice, spill, request.limit, pool,
             outer=request.outer, carried=questions.carried, kept=kept, seen=seen,
         )  # fmt: skip
-        pa.default_memory_pool().release_unused()  # taken by the first read of the files
+        pa.default_memory_pool().release_unused()  # frees memory of the first read of the files
         scorer = Scorer(request, weighted=aligner.weighted, n_rows=pair.n_rows)
         question = Question(
             request.weighting, request.outside,
@@ -105,7 +105,7 @@ def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOf
         )  # fmt: skip
         with pool.wider() as readers:
             coverage = aligner.run(rows.take, readers)
-        pa.default_memory_pool().release_unused()  # taken by reading
+        pa.default_memory_pool().release_unused()  # frees memory of reading
         parts = CellParts(rows.all_shards(), question, pool)
         scored, bounds = scorer.score_with_bounds(parts, coverage, pool)
         names = _names(pair, aligner, parts, layout, spill, pool)
@@ -148,9 +148,10 @@ def announce(
     spill: Spill,
     pool: Pool,
 ) -> None:
-    """Announce the plan, and raise if the disk has no room for the rows alone; `keep` is None where it is no choice.
+    """Announce the plan, and raise SpillError if the disk lacks room even for the rows.
 
-    How many cells the rows have is known once the first shard is built, and checked then.
+    `keep` is None if the caller cannot choose it. The number of cells is known only after the first shard is built,
+    and their room is checked then.
     """
     n_rows, row_bytes = pair.n_rows, 24 if aligner.weighted else 16
     rows_of_side = n_rows // len(pair.stretches)
@@ -175,7 +176,7 @@ def announce(
 
 
 def _not_kept(parts: CellParts, spill: Spill) -> list[dict[str, Any]]:
-    """Return a note if the disk had no room for cells that would have been kept."""
+    """Return a note if cells were dropped because the disk had no room for them."""
     if not parts.without_room:
         return []
     message = (
@@ -189,7 +190,7 @@ def _not_kept(parts: CellParts, spill: Spill) -> list[dict[str, Any]]:
 def _names(
     pair: Pair, aligner: Aligner, parts: CellParts, layout: Layout, spill: Spill, pool: Pool
 ) -> NamesByKey | None:
-    """Return the names of the clusters, if their keys were kept."""
+    """Return the names of the clusters; None if their keys were not kept."""
     if parts.keys is None:
         return None
     labels = [side.labels for side in aligner.firsts]
@@ -199,7 +200,7 @@ def _names(
 
 
 def _ranges(parts: CellParts, request: Request, widest: int, pool: Pool) -> ClusterRanges | None:
-    """Return the reader of clusters by range, if the cells were kept."""
+    """Return the reader of clusters by range; None if the cells were not kept."""
     if parts.whole is None or parts.keys is None:
         return None
     directory = spill_directory(request.spill_dir)
@@ -207,12 +208,12 @@ def _ranges(parts: CellParts, request: Request, widest: int, pool: Pool) -> Clus
 
 
 def block_rows(limit: int, threads: int) -> int:
-    """Return the maximal number of rows of a block, of which each thread holds one."""
+    """Return the maximum number of rows in a block; each thread holds one block."""
     return min(BLOCK_ROWS, max(1 << 12, limit // BLOCK_SHARE * USUAL_THREADS // max(USUAL_THREADS, threads)))
 
 
 class ShardedRows:
-    """Takes aligned blocks into shards, which are laid out when the first block shows the large clusters."""
+    """Stores aligned blocks in shards, which are laid out when the first block shows which clusters are large."""
 
     def __init__(
         self,
@@ -228,7 +229,7 @@ class ShardedRows:
         one_by_one: bool = False,
         weighs_pairs: bool = False,
     ) -> None:
-        """Lay out the shards as soon as possible; see `RowShards`. `one_by_one` stores rows separately."""
+        """Lay out the shards as soon as possible; see `RowShards`. With `one_by_one`, rows are not preaggregated."""
         self._one_by_one, self._weighs_pairs = one_by_one, weighs_pairs
         self._n_rows, self._aligner, self._layout, self._blocks = n_rows, aligner, layout, blocks
         self._spill, self._weighted, self._pool = spill, weighted, pool
@@ -238,7 +239,7 @@ class ShardedRows:
             self._lay_out(*aligner.sample_of_keys())
 
     def _lay_out(self, true_keys: np.ndarray, pred_keys: np.ndarray) -> None:
-        """Choose the clusters that are too large for one shard, from a sample of the keys of either side."""
+        """Lay out the shards; samples of each side's keys show which clusters are too large for one shard."""
         heavy = find_heavy_in_sample(pred_keys)
         self._spread = Spread.of(
             heavy[heavy != self._aligner.absent_key], self._aligner.absent_key, self._layout.bits
@@ -253,12 +254,12 @@ class ShardedRows:
         )  # fmt: skip
 
     def all_shards(self) -> RowShards:
-        """Return the shards, once all blocks have been taken."""
+        """Return the shards after all blocks have been stored."""
         assert self.shards is not None
         return self.shards
 
     def take(self, block: AlignedBlock) -> None:
-        """Take a block; the first one comes alone."""
+        """Store a block; the first block must be stored before others are passed."""
         if self.shards is None:
             step = max(1, block.true_keys.size >> 14)
             self._lay_out(block.true_keys[::step], block.pred_keys[::step])
@@ -274,9 +275,9 @@ class ShardedRows:
 
 
 def run_several(requests: Sequence[Request], names: Sequence[str], pool: Pool, *, common: bool) -> Answers:
-    """Score the runs; if `common`, each on the items that all of them score.
+    """Score several runs; if `common`, each on the items that all of them score.
 
-    All runs share one hash function: a true cluster has the same key in all of them.
+    All runs share one hash function, so that a true cluster has the same key in all of them.
     """
     for request in requests:
         require_room(request)
@@ -314,7 +315,7 @@ def _answers(answers: list[Answer], kept: list[RowsOfRun] | None) -> Answers:
 def _on_common_rows(
     pairs: Sequence[Pair], requests: Sequence[Request], names: Sequence[str], choice: Choice, pool: Pool
 ) -> Answers:
-    """Score the runs, those with fewer rows first; runs narrowed by a later one are scored again."""
+    """Score the runs on their common items, smaller runs first; a run narrowed by a later one is scored again."""
     n_truth = sum(stretch.n_rows for stretch in pairs[0].stretches[0])
     rows, kept, found = CommonRows(n_truth), dict[int, RowsOfRun](), dict[int, Answer]()
     order = sorted(range(len(pairs)), key=lambda k: pairs[k].n_rows)
@@ -344,7 +345,7 @@ def _on_common_rows(
 
 
 def _require_known(run: RowsOfRun, name: str) -> None:
-    """Raise if a run scores items that the truth lacks: whether other runs have them is not checked here."""
+    """Raise OptionError if a run scores items that the truth lacks, since other runs are not checked for them."""
     if run.n_further:
         items = f"{run.n_further:,} item{'s' if run.n_further > 1 else ''}"
         raise OptionError(
@@ -355,7 +356,7 @@ def _require_known(run: RowsOfRun, name: str) -> None:
 
 
 def _require_same_weights(runs: Sequence[RowsOfRun], names: Sequence[str]) -> None:
-    """Raise if an item has different weights in two runs, as where only the predictions have weights."""
+    """Raise WeightError if an item's weight differs between runs, e.g. because only the predictions have weights."""
     for run, name in zip(runs[1:], names[1:], strict=True):
         if run.weights != runs[0].weights:
             raise WeightError(

@@ -1,4 +1,4 @@
-"""The memory engine: all rows in memory, and one part of cells."""
+"""The memory engine: all rows in memory, and all cells in one part."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from fastbcubed.runtime.threads import Pool
 if TYPE_CHECKING:
     from fastbcubed.align.align_runs import Together
 
-#: Rows of both sides from which on a plan is announced before the work.
+#: Number of rows of both sides from which a plan is announced before the work.
 LARGE = 20_000_000
 
 
 def run(request: Request, pool: Pool) -> Answer:
-    """Read both sides, align them, build the cells, and score these."""
+    """Read both sides, align them, build and score the cells, and return the answer."""
     pair = open_pair(request.given)
     n_rows = sum(map(len, pair.first))
     if n_rows > LARGE:
@@ -54,7 +54,7 @@ def answer(pair: Pair, built: Built, request: Request, pool: Pool) -> Answer:
 
 
 class Built(NamedTuple):
-    """The cells of both sides, the items behind them, and the labels of clusters where the items have none."""
+    """The cells of both sides, the items in them, and the labels of clusters if the items do not have them."""
 
     coverage: Coverage
     cells: Contingency
@@ -87,19 +87,19 @@ def build(pair: Pair, request: Request, pool: Pool) -> Built:
 
 
 class Answers(NamedTuple):
-    """The answer for each run on the common items, and the number of items and coverage of each run as a whole."""
+    """The answer of each run on the common items, and the number of items and the coverage of each run alone."""
 
     runs: list[Answer]
     n_scored: list[int]
     coverage: list[Coverage]
-    #: keys of the true clusters of each run by code, the same in all runs; None where their codes are the same
+    #: keys of each run's true clusters by code, comparable between runs; None if the codes are comparable
     true_keys: list[NDArray[np.int64]] | None = None
-    #: scores a run on all of its own items, while the pool is open: a request, the number of the run
+    #: function of a request and the number of a run that scores the run on all of its items, while the pool is open
     alone: Callable[[Request, int], Answer] | None = None
 
 
 def run_several(pairs: Sequence[Pair], names: Sequence[str], request: Request, pool: Pool) -> Answers:
-    """Align the runs, build their cells, and score these; only the prediction differs from the request."""
+    """Align the runs, build their cells and score them; `request` applies to all of them."""
     from fastbcubed.align.align_runs import align_together
 
     found = align_together(
@@ -133,16 +133,16 @@ def run_several(pairs: Sequence[Pair], names: Sequence[str], request: Request, p
 
 
 def _shared_truth(found: Together, plans: list[Plan], pool: Pool) -> TrueRows | None:
-    """Return the rows of the truth in their parts, if all runs have the same, and no cluster is heavy."""
+    """Return the truth's rows sorted by part; None unless all runs have the same rows and no cluster is heavy."""
     if len(found.runs) == 1 or any(plan.n_rows > found.n_common or plan.heavy.size for plan in plans):
         return None
     return TrueRows.of(plans[0], found.runs[0].true_keys, found.runs[0].weight, pool)
 
 
 def _plans(found: Together) -> list[Plan]:
-    """Return plans of the runs that give a true cluster the same code in all of them.
+    """Return plans of the runs by which a true cluster has the same code in all of them.
 
-    The code depends on its part, on the heavy clusters, and on the rows with true keys.
+    The code depends on the part, the heavy clusters, and the rows that have true keys.
     """
     n_rows = max(len(rows) for rows in found.runs)
     bits = part_bits(n_rows, PART_ROWS)

@@ -1,4 +1,4 @@
-"""The request for an evaluation, checked once; and the answer of an engine."""
+"""The request for an evaluation, whose arguments are checked once; and the answer of an engine."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from fastbcubed.inputs.fingerprint import Content
     from fastbcubed.results.clusters import ClusterRanges
 
-#: Returns the labels of clusters of a side by code.
+#: A function of a side and codes of clusters that returns their labels.
 Labels = Callable[[str, RowNumbers], pa.Array]
 
 
 @dataclass(frozen=True)
 class Request:
-    """Checked arguments of an evaluation; the fields are documented at `evaluate`."""
+    """Checked arguments of an evaluation; its fields are documented at `evaluate`."""
 
     given: Given
     policies: Policies
@@ -46,11 +46,11 @@ class Request:
     max_pairs: float = MAX_PAIRS
     slices: list[SliceKey] = field(default_factory=list)
     keep: str = "cells"
-    narrows: bool = False  #: whether `keep` may be "scores" where the disk has no room for the cells
+    narrows: bool = False  #: whether `keep` becomes "scores" if the disk has no room for the cells
     out: Any = None
     memory_limit: int | str | None = None
     spill_dir: Any = None
-    #: whether scores are those alone that count all mentions, or the others alone; None for all
+    #: True for only the scores that count all mentions, False for only the others, None for all scores
     of_mentions: bool | None = None
 
     def __post_init__(self) -> None:
@@ -67,16 +67,16 @@ class Request:
             memory_limit(self.memory_limit)
         if self.spill_dir is not None:
             spill_directory(self.spill_dir)
-        self.resolve()  # faults are reported before the work
+        self.resolve()  # raises an error before the work
 
     @cached_property
     def limit(self) -> int:
-        """The memory limit in bytes; asking the system for free memory takes as long as scoring a thousand items."""
+        """The memory limit in bytes; cached, since asking for free memory takes as long as scoring a thousand items."""
         return memory_limit(self.memory_limit)
 
     @property
     def named_metrics(self) -> set[str]:
-        """The requested names of scores or families."""
+        """The requested names of scores and families."""
         return {str(known_as(m)) if isinstance(m, str) else m.name for m in self.metrics or ()}
 
     @property
@@ -92,7 +92,7 @@ class Request:
     def resolve(
         self, *, weighted: bool = False, cells_alone: bool = False
     ) -> tuple[list[Metric], dict[str, str]]:
-        """Return the scores to compute, and those of a family that are undefined here, with the reason."""
+        """Return the scores to compute, and the reason for each score of a family that is not defined here."""
         found, not_computed = resolve(
             self.metrics,
             weighted=weighted,
@@ -107,13 +107,13 @@ class Request:
         return found, dict(not_computed)
 
     def counts_mentions(self, *, weighted: bool) -> bool:
-        """Return whether there is a score that counts all mentions of both sides."""
+        """Return whether a requested score counts all mentions of both sides."""
         return any(metric.of_mentions for metric in self.resolve(weighted=weighted)[0])
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores over all items by name, the scores that tables show, and those not computed, with the reason."""
+    """Scores over all items by name, the scores that tables show, and the reason for each score not computed."""
 
     overall: dict[str, float]
     metrics: list[Metric]
@@ -129,33 +129,33 @@ class Answer:
     engine : {"memory", "disk", "spark"}
         The engine used.
     cells : Contingency
-        The cells, or their stand-in if they were not kept.
+        The cells, or a substitute if they were not kept.
     scored : Scored
         Scores over all items.
     coverage : Coverage
-        The item counts of both sides and their overlap.
+        The numbers of items on both sides and on one side only.
     names : (str, str)
         Names of the sides.
     items, labels, attributes, ranges, summary, bounds, change_if_alone
-        As of an `Evaluation`; None if it computes them itself, or if they were not kept.
+        Fields of `Evaluation`; None if it computes them itself, or if they were not kept.
     sliced : dict of str to Table
         Slices computed during the run.
     pair : Pair
         The two sides, which can be read again.
     odd_labels : dict of str to dict of str to int
-        By side, the labels that may stand for none, and their rows, if found during the run.
+        For each side, the labels that may stand for a missing value and their numbers of rows, if found in the run.
     contents : list of Content
         Fingerprints of the truth and the prediction, if computed during the run.
     notes : list of dict
-        Notes for the reader on how the input was read.
+        Notes for users on how the input was read.
     reading : dict
         How the columns of each side were read; see `readings_of`.
     kind : callable
-        Makes the evaluation from its fields.
+        Creates the evaluation from its fields.
     complete : bool
-        Whether there are cells of all items and mentions; not of a run that is restricted to common items.
+        Whether the cells cover all items and mentions; False for a run that is restricted to common items.
     mentions : Answer
-        Where they are not complete, the scores that count all mentions, with cells of their own.
+        If not complete, the answer for the scores that count all mentions, with its own cells.
     """
 
     engine: str
@@ -181,7 +181,7 @@ class Answer:
     mentions: Answer | None = None
 
     def with_mentions(self, own: Answer, request: Request) -> Answer:
-        """Return the answer on common items, with the scores that count all mentions from that of the run alone."""
+        """Return this answer on common items, adding the scores that count all mentions from the run's own answer."""
         values = {m.name: self.scored.overall[m.name] for m in self.scored.metrics if not m.of_mentions}
         values |= own.scored.overall
         metrics = [m for m in request.resolve(weighted=self.cells.weighted)[0] if m.name in values]
@@ -191,7 +191,7 @@ class Answer:
 
 
 def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
-    """Return the requested scores, formulas converted to `Metric`; None for the default."""
+    """Return the requested scores, with formulas converted to `Metric`; None for the default."""
     refuse_bare(metrics=metrics)
     if metrics is None:
         return None
@@ -204,7 +204,7 @@ def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
     if not chosen:
         raise MetricError(f"{arg('metrics')} is empty; omit it for the default scores")
     given = [m for m in chosen if isinstance(m, Metric)]
-    own = [m for m in given if METRICS.get(m.name) is not m and not m.options]  # not in one of its readings
+    own = [m for m in given if METRICS.get(m.name) is not m and not m.options]  # no variants of known ones
     names = [m.name for m in own]
     for metric in own:
         require_own_name(metric.name, twice=names.count(metric.name) > 1)
@@ -216,7 +216,7 @@ def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
 
 
 def require_own_name(name: Any, *, twice: bool = False) -> None:
-    """Raise if a score of the user's own cannot have this name."""
+    """Raise MetricError if a user's own score cannot have this name."""
     if not isinstance(name, str) or not name:
         raise MetricError(f"the name of a score must be a string, not {quoted(name)}")
     if twice or name in METRICS:
@@ -228,7 +228,7 @@ def require_own_name(name: Any, *, twice: bool = False) -> None:
 
 
 def as_slices(slices: Any) -> list[SliceKey]:
-    """Return the requested slices, without repeats; a single one needs no list, and a tuple crosses its names."""
+    """Return the requested slices without repeats; a single slice needs no list, and a tuple crosses columns."""
     refuse_bare(slices=slices)
     names = isinstance(slices, tuple) and bool(slices) and all(isinstance(name, Element) for name in slices)
     if names or isinstance(slices, Element | Mapping):
@@ -253,5 +253,5 @@ def _shown(key: SliceKey) -> str:
 
 
 def as_threads(threads: int | None) -> int | None:
-    """Return the requested number of threads; None for all cores."""
+    """Return the requested number of threads; None stands for all cores."""
     return None if threads is None else whole_number(threads, "threads", "threads", least=1)

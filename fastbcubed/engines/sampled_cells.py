@@ -1,4 +1,4 @@
-"""The items of sampled true clusters in a prediction, by either engine: cells of the sample only.
+"""The cells of a sample of true clusters in a prediction, found by either engine.
 
 The prediction is read once. Only the sizes of the clusters that contain sampled items are kept.
 """
@@ -35,27 +35,25 @@ from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.spill import Packed, Spill
 from fastbcubed.runtime.threads import Pool
 
-#: Files of more rows than this are read block by block unless an engine is named.
+#: Files with more rows than this are read block by block unless an engine is named.
 READ_WHOLE = 1_000_000
 
 
 class Touched(NamedTuple):
-    """The cells of a sample, and the totals of the whole prediction."""
+    """The cells of a sample, and totals of the whole prediction."""
 
     true: NDArray[np.int64]  #: the integer label of the true cluster of each cell
-    n: NDArray[np.int64]  #: the items of each cell
-    pred_n: NDArray[np.int64]  #: the items of its predicted cluster, sampled or not
-    pred: NDArray[np.int64]  #: the code of its predicted cluster
-    n_clusters: int  #: predicted clusters, with sampled items or not
+    n: NDArray[np.int64]  #: the number of items of each cell
+    pred_n: NDArray[np.int64]  #: the whole size of each cell's predicted cluster
+    pred: NDArray[np.int64]  #: the code of each cell's predicted cluster
+    n_clusters: int  #: number of predicted clusters, including those without sampled items
     coverage: Coverage
     name: str  #: the name of the prediction
-    notes: list[dict[str, Any]]  #: on how it was read
+    notes: list[dict[str, Any]]  #: notes on how the prediction was read
     reading: dict[str, Any] | None  #: how its columns were read
-    odd_labels: Mapping[str, int]  #: its labels that may stand for none, and their rows
-    same_names: bool = False  #: whether sampled items are in the same clusters, called alike
-    content: Any = (
-        None  #: equal predictions have the same, whatever their clusters are called; None if not known
-    )
+    odd_labels: Mapping[str, int]  #: its labels that may stand for a missing value, and their numbers of rows
+    same_names: bool = False  #: whether sampled items are in the same clusters with the same labels
+    content: Any = None  #: equal for predictions that differ only in cluster labels; None if unknown
 
 
 def touch(
@@ -67,10 +65,10 @@ def touch(
     *,
     alike: bool = False,
 ) -> Touched:
-    """Return the cells of a sample, unordered, by the named engine or the one that suits.
+    """Return the cells of a sample, in arbitrary order, found by the named or a suitable engine.
 
-    The sample has integer labels and no nulls; `labels` are those that it was given with, of all its rows. The request
-    has the prediction and how to read it. `alike` asks for what tells equal predictions.
+    The sample has integer labels and no nulls; `labels` has the original labels, of all its rows. The request has the
+    prediction and how to read it. `alike` asks for `content`, by which equal predictions are recognized.
     """
     if not is_one_of(engine, (None, "memory", "disk")):
         raise OptionError(f'{arg("engine")} must be "memory" or "disk", not {quoted(engine)}')
@@ -88,7 +86,7 @@ def touch(
 
 
 def _content(prediction: Clustering, pool: Pool) -> int:
-    """Return a hash of the sets of items that are in one cluster, whatever order they come in."""
+    """Return a hash of the sets of items in the clusters, which does not depend on the order of rows."""
     assert prediction.items is not None
     codes = number(prediction.labels.keys(pool), pool).codes
     of_cluster = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
@@ -98,8 +96,8 @@ def _content(prediction: Clustering, pool: Pool) -> int:
 
 
 def _are_called_alike(labels: Clustering, prediction: Clustering) -> bool:
-    """Return whether the labels of common items are equal by value; the prediction may be its first rows."""
-    if prediction.links is not None:  # whose clusters are called by number
+    """Return whether the labels of common items are equal by value; the prediction may be its first rows only."""
+    if prediction.links is not None:  # clusters made from links have numbers for labels
         return False
     some = prediction.slice(0, min(len(prediction), ROWS_COMPARED))
     assert labels.items is not None and some.items is not None
@@ -109,7 +107,7 @@ def _are_called_alike(labels: Clustering, prediction: Clustering) -> bool:
 
 
 def _is_large_file(source: Any) -> bool:
-    """Return whether this names large files that can be read block by block."""
+    """Return whether a prediction consists of large files that can be read block by block."""
     if not is_path(source):
         return False
     rows = open_files(source)
@@ -117,7 +115,7 @@ def _is_large_file(source: Any) -> bool:
 
 
 def _as_a_whole(sample: Clustering, request: Request, pool: Pool) -> tuple[Touched, Clustering]:
-    """Read the whole prediction, number its clusters, and count them."""
+    """Read the whole prediction into memory, and count its clusters."""
     prediction = _prediction(request.given)
     if prediction.items is None:
         raise AlignmentError(
@@ -138,7 +136,7 @@ def _as_a_whole(sample: Clustering, request: Request, pool: Pool) -> tuple[Touch
 
 
 class Pairs(NamedTuple):
-    """The distinct pairs of two codes, and the count of each."""
+    """The distinct pairs of two codes, and how often each occurs."""
 
     true: NDArray[np.int64]
     pred: NDArray[np.int64]
@@ -146,7 +144,7 @@ class Pairs(NamedTuple):
 
 
 def count_pairs(true: NDArray[np.int64], pred: NDArray[np.int64]) -> Pairs:
-    """Count the pairs of codes.
+    """Return the distinct pairs of codes, and how often each occurs.
 
     >>> count_pairs(np.array([7, 7, 8, 7]), np.array([1, 0, 1, 1])).n.tolist()
     [1, 2, 1]
@@ -162,13 +160,13 @@ def _is_there(keys: NDArray[np.int64], absent: int | None) -> NDArray[np.bool_]:
 
 
 def _prediction(given: Given) -> Clustering:
-    """Return the prediction, whose items count equally, whatever weights it came with."""
+    """Return the prediction without any weights, since its items count equally."""
     found = one_side(given.prediction, side_requests(given.item, given.cluster)[1], None, False)
     return found if found.weight is None else replace(found, weight=None)
 
 
 def _in_blocks(sample: Clustering, request: Request, pool: Pool) -> tuple[Touched, Clustering]:
-    """Read the prediction in blocks, and shard its rows as the disk engine does."""
+    """Read the prediction in blocks, and shard its rows like the disk engine."""
     require_limit(request.limit)
     given = request.given
     if isinstance(given.prediction, Clustering | Mapping):
@@ -196,7 +194,7 @@ def _in_blocks(sample: Clustering, request: Request, pool: Pool) -> tuple[Touche
 def _cells(
     shards: RowShards, spill: Spill, pool: Pool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]:
-    """Return true cluster, items, size and code of the predicted cluster of the sample's cells; count all of these."""
+    """Return the cells of the sample (true label, items, predicted size and code), and the number of clusters."""
     keys = Packed(np.dtype(np.int64), spill.directory)
     cells = shards.cells(pool, outer=False, keys=keys)
     n_clusters = int(shards.spread.keys.size)

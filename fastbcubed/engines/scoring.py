@@ -1,4 +1,4 @@
-"""Scores of cells that come in parts, and the check that the memory limit has room for them."""
+"""Scoring of cells that come in parts, and the check that the memory limit has room for it."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ from fastbcubed.runtime.arguments import is_path, path_of
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool
 
-#: Memory that may be held: a number of bytes, and the limit divided by this.
+#: Input held in memory may take this number of bytes, plus the limit divided by SHARE.
 ROOM, SHARE = 128 << 20, 3
-#: Bytes of a row of a table that is joined by item, without its values; its own room, and its share of the limit.
+#: Bytes per row of a table joined by item, without its values; such tables may take ROOM_OF_JOINED bytes, plus the
+#: limit divided by SHARE_OF_JOINED.
 JOINED, ROOM_OF_JOINED, SHARE_OF_JOINED = 24, 24 << 20, 2
-#: Bytes per item of scores that need all cells at once, measured by family; other families need next to none.
+#: Bytes per item for scores that need all cells at once, measured by family; other families need hardly any.
 OF_ALL_CELLS = {"overlap": 145, "matching": 52, "coreference": 52, "bcubed": 26, "pointwise": 10, "edit": 8}
-#: Memory while the cells are counted: bytes per item, up to the limit, and a constant; and the allowed excess over the
-#: limit.
+#: Memory while cells are counted: bytes per item (up to the limit) and a constant; bytes by which the limit may be
+#: exceeded.
 COUNTED, BESIDE, ALLOWED = 40, 80 << 20, 256 << 20
 
 
 def scores_without_room(metrics: Iterable[Metric], n_rows: int, limit: int) -> dict[str, str]:
-    """Return the scores that need all cells at once and would exceed the limit, and why."""
+    """Return the scores that need all cells at once and would exceed the limit, each with the reason."""
     base = min(limit, COUNTED * n_rows) + BESIDE
     return {
         metric.name: f"it needs all cells at once, which exceed the memory limit; raise memory_limit to at "
@@ -49,13 +50,13 @@ def scores_without_room(metrics: Iterable[Metric], n_rows: int, limit: int) -> d
 
 
 def _held_by(metric: Metric) -> int:
-    """Return the bytes per item that a score needs in addition to the sums by part."""
+    """Return the bytes per item that a score needs in addition to sums over parts."""
     whole = (m for m in (metric, *metric.needs) if m.overall_only or m.uses_tn)
     return max((OF_ALL_CELLS.get(m.family, 0) for m in whole), default=0)
 
 
 def require_room(request: Request) -> None:
-    """Raise, before reading, if the limit is too small, or is exceeded by files that are held as a whole."""
+    """Raise OptionError, before reading, if the limit is too small in general, or for files held in memory."""
     require_limit(request.limit)
     given = request.given
     names = ("table",) if given.table is not None else ("truth", "prediction")
@@ -80,19 +81,19 @@ def require_room(request: Request) -> None:
 
 
 def _used(request: Request) -> set[str]:
-    """Return the columns of a table of attributes that are used, unless items are kept."""
+    """Return the columns that an evaluation uses of a table of attributes if items are not kept."""
     items = [name for names in per_side(request.given.item, "item") for name in column_names(names, "item")]
     return {*columns_of_slices(request.slices), *items}
 
 
 def columns_of_slices(keys: Iterable[SliceKey]) -> set[str]:
-    """Return how columns may be called that slices are made of: by the names asked for, or these without the side."""
+    """Return possible names of the columns that slices need: the requested names, with and without the side."""
     names = names_in(keys)
     return {*names, *(name.partition(".")[2] for name in names)}
 
 
 def _of_joined(source: Any, used: set[str] | None) -> int:
-    """Return the approximate bytes held of a table joined by item, for the used columns or for all."""
+    """Return the approximate bytes of a table joined by item in memory: of the used columns, or of all if None."""
     if not is_path(source):
         shape = getattr(source, "shape", (0,))
         return int(shape[0] * (JOINED + 16)) if len(shape) == 2 else 0
@@ -104,22 +105,22 @@ def _of_joined(source: Any, used: set[str] | None) -> int:
 
 
 class Parts(Protocol):
-    """Parts of the cells, whose margins cover all parts."""
+    """The cells in parts; margins of each part cover all parts."""
 
     def __iter__(self) -> Iterator[Contingency]: ...
 
     @property
     def whole(self) -> Contingency | None:
-        """All cells, after the last part; None if they were not kept."""
+        """All cells, available after the last part; None if they were not kept."""
 
     @property
     def of_items(self) -> Sequence[Mapping[str, float]]:
-        """Terms of blocks of items in sums, for `Scorer.own`, after the last part."""
+        """Contributions of blocks of items to sums, for `Scorer.own`; available after the last part."""
 
 
 @dataclass(frozen=True)
 class OnePart:
-    """All cells in one part."""
+    """A single part with all cells."""
 
     whole: Contingency
     of_items: Sequence[Mapping[str, float]] = ()
@@ -129,10 +130,10 @@ class OnePart:
 
 
 class Scorer:
-    """Scores the cells of a request: scores of items by part, others from all cells after the last part."""
+    """Computes the scores of a request: means over items part by part, others from all cells after the last part."""
 
     def __init__(self, request: Request, *, weighted: bool, n_rows: int | None = None) -> None:
-        """Choose the scores; `n_rows` is given where the cells come in parts, since there is a limit then."""
+        """Choose the scores to compute; `n_rows` is given if the cells come in parts under a memory limit."""
         self._request, self._in_parts = request, n_rows is not None
         in_parts = self._in_parts
         self.metrics, self.not_computed = request.resolve(weighted=weighted)
@@ -146,23 +147,23 @@ class Scorer:
         self._of_all = [m for m in lifted if in_parts and m.uses_tn]
         self._by_part = [m for m in lifted if m not in self._of_items and m not in self._of_all]
         self.needs_all = any(m.overall_only or m.uses_tn for m in needed)
-        self.takes_items = any(m.leave_one_out for m in needed)  #: of several weights, without their cells
+        #: whether scores of weighted items need the weight of each item, which cells lack
+        self.takes_items = any(m.leave_one_out for m in needed)
         self.rows_need_negatives = any(m.uses_tn and not m.overall_only for m in needed)
         filed = request.keep == "items" and request.out is not None and not request.outside
-        pairs = filed or any(m.family == "pairs" for m in needed)  # files keep them for later
-        #: scores that need items with their own weights, which parts of the cells lack; may be empty if only pairs are
-        #: needed
+        pairs = filed or any(m.family == "pairs" for m in needed)  # saved files need them for later requests
+        #: scores that need each item's own weight, which cells lack; without scores if only pairs are needed
         self.own = LeavingOut(self._of_items) if self._of_items or (by_weight and pairs) else None
 
     def _leave_out(self, reasons: dict[str, str]) -> None:
-        """List scores as not computed, or raise if one of them was named."""
+        """List scores as not computed; raise OptionError for one that was requested by name."""
         for name in sorted(self._request.named_metrics & reasons.keys()):
             raise OptionError(f"cannot compute {name}: {reasons[name]}")
         self.metrics = [m for m in self.metrics if m.name not in reasons]
         self.not_computed |= {name: Message(reason) for name, reason in reasons.items()}
 
     def score_with_bounds(self, parts: Parts, coverage: Coverage, pool: Pool) -> tuple[Scored, Bounds | None]:
-        """Score the parts; also return bounds of the precision where prediction-only items are dropped."""
+        """Score the parts; also return bounds of the precision if prediction-only items are dropped."""
         if self._request.policies.prediction != "drop" or not coverage.n_prediction_only:
             return self.score(parts, pool), None
         sums, weight = np.zeros(3), 0.0
@@ -176,9 +177,9 @@ class Scorer:
         return scored, bounds_from(sums, weight)
 
     def score(self, parts: Parts, pool: Pool, each: Callable[[Contingency], None] | None = None) -> Scored:
-        """Score the parts, and then all cells; if a search for a pairing gives up, its family is left out.
+        """Score the parts and then all cells; scores that need a pairing are left out if the search for it gives up.
 
-        `each` is called with every part once it is scored.
+        `each` is called with every part after it is scored.
         """
 
         def sums_of(part: Contingency) -> dict[str, float]:

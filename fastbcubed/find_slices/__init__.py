@@ -1,1 +1,1 @@
-"""Slices that lose more than the rest, found on one half of the independent units and tested on the other."""
+"""Search for slices that lose more than the rest, on one half of the independent units, to test on the other."""

@@ -1,7 +1,7 @@
-"""Columns as they are → few values each: categories, rare ones together, and ranges of numbers, dates and ordered text.
+"""Columns → a few values each: categories, pooled rare ones, and ranges of numbers, dates and ordered strings.
 
-Numbers are cut where the loss changes on the half that is searched. A column whose values say which item it is, rather
-than what kind of item, is left out.
+Numbers are divided into ranges where the loss changes on the searched half. Columns whose values identify items,
+rather than describe them, are left out.
 """
 
 from __future__ import annotations
@@ -32,27 +32,32 @@ from fastbcubed.inputs.arrays import (
 from fastbcubed.render.number_formats import counted, label
 from fastbcubed.types import Floats
 
-#: Values of a column that are looked at; others are taken together.
+#: Maximum number of values of a column that are examined; rarer ones are pooled.
 MOST_VALUES = 200
-#: Rare values that are named in the text of the slice of them all.
+#: Maximum number of rare values that the name of their slice lists.
 FEW_NAMED = 3
-#: Numbers of no more different values are categories; ranges of others begin between this many.
+#: Numeric columns with at most this many distinct values are categories; for others, number of quantile bins from which
+#: ranges are formed.
 FEW_NUMBERS, EDGES = 12, 48
-#: Ranges of a column at least, and at most where the loss changes.
+#: Minimum number of ranges of a column, and maximum number if the loss changes more often.
 RANGES, MOST_RANGES = 4, 6
-#: How many times what chance alone gives a further cut has to gain.
+#: Minimum gain of a further cut, as a multiple of the gain expected by chance.
 GAIN = 8.0
-#: A column is an id if this share of items has a value that is in no other unit, and so many values are different.
+#: A column counts as an id if this share of items has a value that no other unit has, and if the number of distinct
+#: values exceeds this share of the items.
 OF_IDS, DIFFERENT = 0.9, 0.02
-#: The share of text that is a date, or a number, for the text to be in ranges.
+#: Minimum share of distinct strings that must be dates for the column to be divided into ranges.
 ORDERED = 0.95
-#: The whole number from which on floats do not tell all apart; seconds without a part.
+#: Integers beyond this are not all distinct as floats; pattern of a zero fraction of seconds.
 EXACT, WHOLE_SECONDS = 2**53, re.compile(r"\.0+(?!\d)")
 DATE, DIGITS = r"^\d{4}-\d\d(-\d\d.*)?$", r"^-?(0|[1-9]\d*)(\.\d+)?$"
 
 
 class Value(NamedTuple):
-    """A value of a slice, or several: its text, and what a row has to have: value, values, low and high, or null."""
+    """One or more values of a column: their text, and the condition that rows must meet.
+
+    The condition has the keys value, values, low and high, or null.
+    """
 
     attribute: str
     text: str
@@ -61,13 +66,13 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CodedColumn:
-    """A column with a code for each row, in the order of units."""
+    """A column as a code for each row, with rows sorted by unit."""
 
     attribute: str
     codes: NDArray[np.uint8]
-    values: list[Value]  #: by code
+    values: list[Value]  #: the value of each code
     kind: str
-    rare: tuple[Any, ...] = ()  #: values that are taken together
+    rare: tuple[Any, ...] = ()  #: values that are pooled
 
 
 def code_column(
@@ -80,22 +85,22 @@ def code_column(
     *,
     named: bool,
 ) -> list[CodedColumn] | str:
-    """Return a column with codes, or why it is left out; numbers come twice, with coarse and with fine ranges.
+    """Return a column as codes, or the reason why it is left out; numbers are returned with coarse and fine ranges.
 
     Parameters
     ----------
     name : str
-        The attribute.
+        The name of the attribute.
     values : ChunkedArray
-        Its values by row, in the order of units.
+        Its values by row, with rows sorted by unit.
     order : UnitOrder
         The units of the rows.
     moved, weight : array of shape (n_search,)
-        What each row that is searched loses beyond the mean; its weight, empty where all are 1.
+        For each searched row, its loss beyond the mean, times its weight; and its weight, empty if all are 1.
     min_items : int
-        Items that a value has at least, not to be rare.
+        Minimum number of items of a value that is not rare.
     named : bool
-        Whether it was asked for by name, so that it is no id.
+        Whether the column was requested by name, and is therefore never taken for an id.
     """
     values = storage_of(plain(values))
     kind = values.type
@@ -136,7 +141,7 @@ def _is_id(values: pa.ChunkedArray, order: UnitOrder) -> bool:
 
 
 def _ordered(known: pa.Array) -> str | None:
-    """Return the pattern that nearly all texts have, if there are several."""
+    """Return the pattern of numbers or dates that nearly all strings match; None if none, or if there are few."""
     n = len(known) - known.null_count
     for pattern, least in ((DIGITS, 1.0), (DATE, ORDERED)):
         found = pc.sum(pc.match_substring_regex(known, pattern)).as_py() or 0
@@ -182,22 +187,22 @@ def _categories(
 
 
 class _Numbers(NamedTuple):
-    """Values as numbers, NaN where there are none, and how one is written."""
+    """The values of a column as floats, NaN for null, and the function that formats a value."""
 
     values: Floats
     write: Any
     kind: str
-    beyond: int = 0  #: what was taken off whole numbers that floats do not tell apart
+    beyond: int = 0  #: offset subtracted from integers that are too large for floats
 
     def plain(self, x: float) -> Any:
-        """Return a value as conditions have it: numbers as they are, all else as text."""
+        """Return a value in the form used in conditions: numbers unchanged, other values as strings."""
         if self.beyond:
             return int(x) + self.beyond
         return x if self.kind.startswith("number") else self.write(x)
 
 
 def _as_numbers(values: pa.ChunkedArray) -> _Numbers | None:
-    """Return numbers, dates and times as numbers; None for anything else."""
+    """Return a column of numbers, dates or times as floats; None for other types."""
     kind, is_type = values.type, pa.types
     if is_type.is_temporal(kind):
         whole = combined(values)
@@ -269,7 +274,7 @@ def _ranges(
 
 
 def _range(name: str, number: _Numbers, lows: Floats, highs: Floats, first: int, last: int, n: int) -> Value:
-    """Return the range of some bins, from the least to the largest value that there is."""
+    """Return the value that covers some bins, described by the smallest and the largest number in them."""
     low, high = float(lows[first:last].min()), float(highs[first:last].max())
     texts, plain = ([write(x) for x in (low, high)] for write in (number.write, number.plain))
     if low == high:
@@ -284,10 +289,10 @@ def _range(name: str, number: _Numbers, lows: Floats, highs: Floats, first: int,
 def _cuts(
     codes: NDArray[np.uint8], n_codes: int, order: UnitOrder, moved: Floats, weight: Floats, min_items: int
 ) -> list[int]:
-    """Return the bins at which ranges begin, that of the best cut first.
+    """Return the bins at which ranges begin, best cut first.
 
-    Each cut makes the mean losses to its left and right differ as much as can be, as in a regression tree; the first
-    few are made in any case, so that a number can be crossed with another attribute.
+    Each cut maximizes the difference between the mean losses to its left and right, as in a regression tree. The
+    first few cuts are made in any case, so that a number can be crossed with another attribute.
     """
     n = order.n_search
     total = order.by_unit(order.halves[0], moved)
@@ -308,7 +313,7 @@ def _cuts(
 
 
 def _best_cut(rows: Floats, mass: Floats, loss: Floats, a: int, b: int, least: int) -> tuple[float, int]:
-    """Return how much the best cut of some bins gains, and where it is."""
+    """Return the gain of the best cut of the bins a..b, and the bin where the right part begins."""
     if b - a < 2:
         return 0.0, 0
     n, w, s = (np.cumsum(each[a:b]) for each in (rows, mass, loss))
@@ -330,7 +335,7 @@ def slice_sums(
     weight: Floats,
     of_unit: Floats,
 ) -> Floats:
-    """Return the sums of some slices, as `kernels.slices.add_slices` adds them up. Shape (n, WIDTH)."""
+    """Return the sums of slices of some columns; see `kernels.slices.add_slices`. Shape (n, WIDTH)."""
     own = kernels.slices
     sums = np.zeros((n, own.WIDTH))
     sums[:, own.LAST] = -1.0
@@ -341,7 +346,10 @@ def slice_sums(
 
 
 def without_repeats(columns: Sequence[CodedColumn], sampled: int) -> tuple[list[CodedColumn], dict[str, str]]:
-    """Leave out columns that are functions of an earlier one, as that is of them; return what each of these repeats."""
+    """Drop columns that are equivalent to an earlier one; return the others, and what each dropped attribute repeats.
+
+    Two columns are equivalent if each is a function of the other.
+    """
     kept: list[CodedColumn] = []
     known: dict[tuple[int, bytes], CodedColumn] = {}
     same: dict[str, str] = {}
@@ -359,6 +367,6 @@ def without_repeats(columns: Sequence[CodedColumn], sampled: int) -> tuple[list[
 
 
 def _are_alike(codes: NDArray[np.uint8], others: NDArray[np.uint8]) -> bool:
-    """Return whether each code goes with one of the others, and each of these with one of them."""
+    """Return whether two arrays of codes are functions of each other."""
     both = np.flatnonzero(np.bincount(codes * np.uint16(256) + others))
     return both.size == np.unique(both >> 8).size == np.unique(both & 255).size

@@ -1,10 +1,10 @@
-"""Search of slices on one half of the units, and sums of those proposed on the other.
+"""Search for slices on one half of the units, and sums of the proposed slices on the other half.
 
-Of a slice it is asked whether what its units lose beyond the mean of all is more than chance gives. With m and M the
-mean losses of the slice and of all, a the share of the slice, and sums over the items of a unit u,
-``e_u = Σ_slice w (l - M) - a Σ_all w (l - M)``; the score is ``Σ e_u / sqrt(Σ e_u²)``. Items of a unit
-depend on each other, and so count once, together. The score of few units is never large: it is at most the root of
-their number.
+The question is whether the units of a slice lose more, beyond the mean of all items, than chance would explain. With
+m and M the mean losses of the slice and of all items, a the slice's share of the weight, and sums over the items of a
+unit u, ``e_u = Σ_slice w (l - M) - a Σ_all w (l - M)``; the score is ``Σ e_u / sqrt(Σ e_u²)``. Items of a unit depend
+on each other, so each unit contributes one term. The score of a few units is never large: it is at most the square
+root of their number.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ from fastbcubed.find_slices.unit_order import UnitOrder
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Floats
 
-#: Slices that are looked at most, and steps of rows that takes.
+#: Maximum number of slices examined, and of rows processed for them.
 MOST_SLICES, MOST_STEPS = 100_000_000, 200_000_000_000
-#: Units that a slice has at least on the half that is searched; more of the items than this are no slice of them.
+#: Minimum number of units of a slice on the searched half, and its maximum share of the weight.
 FEWEST_UNITS, LARGEST = 5, 0.9
-#: The least score on the half that is searched of a slice to propose, and of what it says beyond others.
+#: Minimum score on the searched half of a slice to be proposed, and of its difference from related slices.
 PROPOSED, BEYOND = 2.0, 2.0
-#: Slices of each set of columns, and of all, that are looked at again; how much a further condition has to bring.
+#: Maximum number of candidates per set of columns, and per number of conditions; score that a further condition costs.
 OF_EACH, LOOKED_AT, SIMPLER = 20, 200, 0.5
-#: Slices that share this much of the items of both are one; less than this of one is no overlap.
+#: Slices that share at least this share of both slices' weight are alike; a smaller share of one is no overlap.
 ALIKE, APART = 0.9, 0.1
 
 
 class Condition(NamedTuple):
-    """A value of a coded column, by position."""
+    """A condition of a slice: the position of a coded column, and one of its codes."""
 
     column: int
     code: int
 
 
 class Candidate(NamedTuple):
-    """A slice, and its score on the half that is searched."""
+    """A slice, with its score and share on the searched half."""
 
     conditions: tuple[Condition, ...]
     score: float = 0.0
-    share: float = 0.0  #: of the weight
+    share: float = 0.0  #: share of the weight
 
     def values(self, columns: Sequence[CodedColumn]) -> list[Value]:
-        """Return what its items have."""
+        """Return the values of its conditions."""
         return [columns[at].values[code] for at, code in self.conditions]
 
     def rows(self, columns: Sequence[CodedColumn], part: slice) -> NDArray[np.bool_]:
-        """Return which rows are in it."""
+        """Return the mask of its rows within a part of all rows."""
         found = None
         for at, code in self.conditions:
             own = columns[at].codes[part] == code
@@ -67,15 +67,15 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """What rows lose, in the order of units: beyond the mean of their half, times their weight."""
+    """The losses of rows, sorted by unit, beyond the mean of their half."""
 
     order: UnitOrder
     moved: Floats  #: weight * (loss - mean of the half)
-    weight: Floats  #: empty where all are 1
+    weight: Floats  #: empty if all weights are 1
 
     @classmethod
     def of(cls, order: UnitOrder, losses: Floats, weight: Floats) -> Losses:
-        """Take the losses of rows in the order of units."""
+        """Return the losses, given in the order of units, relative to the mean of each half."""
         moved = np.empty(losses.size)
         for half in order.halves:
             own, mass = losses[half], weight[half] if weight.size else None
@@ -84,16 +84,16 @@ class Losses:
         return cls(order, moved, weight)
 
     def whole(self, part: slice) -> Floats:
-        """Return the sums of units of some rows: their weight, and what they lose. Shape (n_units, 2)."""
+        """Return the weight and the summed `moved` of each unit in a part of the rows. Shape (n_units, 2)."""
         moved = self.moved[part]
         mass = self.weight[part] if self.weight.size else np.ones(moved.size)
         return np.stack([self.order.by_unit(part, mass), self.order.by_unit(part, moved)], axis=1)
 
 
 def influences(part: Floats, whole: Floats) -> Floats:
-    """Return what each unit adds to the loss of a slice beyond that of a whole that it is in; see the module.
+    """Return each unit's contribution to a slice's loss beyond the mean of a whole that contains it: e_u above.
 
-    Shapes: (n_units, 2), of weight and loss.
+    Shapes: (n_units, 2), weight and loss of each unit in the slice and in the whole.
 
     >>> whole = np.array([[2.0, 1.0], [2.0, 0.0]])  # of mean 1/4
     >>> influences(np.array([[1.0, 1.0], [1.0, 0.0]]), whole).tolist()  # a is 1/2
@@ -108,16 +108,16 @@ def influences(part: Floats, whole: Floats) -> Floats:
 
 
 def score(moved: Floats) -> float:
-    """Return the score of a claim from what units add to it."""
+    """Return the sum of the units' contributions, divided by the square root of the sum of their squares."""
     squares = float(np.sum(moved * moved))
     return float(np.sum(moved)) / math.sqrt(squares) if squares > 0 else 0.0
 
 
-# -- All slices ------------------------------------------------------------------------------------
+# -- Candidates ------------------------------------------------------------------------------------
 
 
 def sets_of_columns(columns: Sequence[CodedColumn], depth: int) -> Iterator[tuple[int, ...]]:
-    """Yield the sets of columns, of different attributes, that slices are made of."""
+    """Yield the sets of up to `depth` columns of different attributes, by whose values slices are defined."""
     for size in range(1, depth + 1):
         for each in itertools.combinations(range(len(columns)), size):
             if len({columns[at].attribute for at in each}) == size:
@@ -125,12 +125,12 @@ def sets_of_columns(columns: Sequence[CodedColumn], depth: int) -> Iterator[tupl
 
 
 def require_work(columns: Sequence[CodedColumn], depth: int, n_rows: int) -> int:
-    """Return how many slices there are to look at; OptionError, before the work, if they are too many."""
+    """Return the number of slices to examine; raise OptionError before the work if it is too large."""
     n_values: dict[str, list[int]] = {}
     for each in columns:
         n_values.setdefault(each.attribute, []).append(len(each.values))
     slices, sets = [1] + [0] * depth, [1] + [0] * depth
-    for own in n_values.values():  # elementary symmetric sums, attribute by attribute
+    for own in n_values.values():  # computes elementary symmetric sums, attribute by attribute
         for size in range(depth, 0, -1):
             slices[size] += slices[size - 1] * sum(own)
             sets[size] += sets[size - 1] * len(own)
@@ -155,7 +155,7 @@ def candidates(
     signs: Sequence[int],
     pool: Pool,
 ) -> list[Candidate]:
-    """Return the slices of the highest scores on the half that is searched, best first."""
+    """Return the slices with the highest scores on the searched half, best first."""
     half = losses.order.halves[0]
     unit, moved = losses.order.unit[half], losses.moved[half]
     weight = losses.weight[half] if losses.weight.size else losses.weight
@@ -163,7 +163,7 @@ def candidates(
     squares = float(np.sum(of_unit * of_unit))
 
     def look(first: tuple[int, ...]) -> list[Candidate]:
-        """Look at the slices of some columns and each one behind them."""
+        """Return candidates of the sets that consist of these columns and one further column."""
         base, found = np.zeros(unit.size, np.int32), list[Candidate]()
         sizes = [len(columns[at].values) for at in first]
         strides = [math.prod(sizes[:k]) for k in range(len(sizes) + 1)]
@@ -192,7 +192,11 @@ def candidates(
 
 
 def _rank(each: Candidate, columns: Sequence[CodedColumn]) -> tuple[float, int, float, list[str]]:
-    """Return what candidates are ordered by, in which rounding does not decide; of a slice and all else the smaller."""
+    """Return the sort key of candidates: score less the cost of conditions, then number of conditions, share and text.
+
+    Scores are rounded, so that rounding errors do not change the order; of a slice and its complement, the smaller
+    comes first.
+    """
     n, texts = len(each.conditions), [value.text for value in each.values(columns)]
     return -round(abs(each.score) - SIMPLER * (n - 1), 6), n, round(each.share, 6), texts
 
@@ -202,7 +206,8 @@ def _best(
 ) -> tuple[NDArray[np.int64], Floats, Floats]:
     """Return the numbers, scores and shares of the slices of a set of columns that may be proposed.
 
-    Of several columns, so has the score of what a slice loses beyond what its values add up to, each by itself.
+    For several columns, the score of the loss beyond the sum of what each value contributes on its own must also be
+    high.
     """
     n, mass, units, moved, own, product = (sums[:, k] for k in range(6))
     share = mass / max(float(mass.sum()), 1e-300)
@@ -222,7 +227,7 @@ def _best(
 
 
 def _means(moved: Floats, mass: Floats, sizes: Sequence[int], at: int) -> Floats:
-    """Return, by slice, the mean that the value of one of the columns has. Shape (n_slices,)."""
+    """Return, for each slice, the mean of all rows that have its value in one of the columns. Shape (n_slices,)."""
     shape, others = sizes[::-1], tuple(k for k in range(len(sizes)) if k != len(sizes) - 1 - at)
     of_value = moved.reshape(shape).sum(axis=others, keepdims=True) / mass.reshape(shape).sum(
         axis=others, keepdims=True
@@ -230,23 +235,25 @@ def _means(moved: Floats, mass: Floats, sizes: Sequence[int], at: int) -> Floats
     return np.broadcast_to(of_value, shape).ravel()
 
 
-# -- What to propose -------------------------------------------------------------------------------
+# -- Proposals -------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
 class Proposal:
-    """A slice that is to be tested, and what it has to say beyond others that are."""
+    """A slice to be tested, slices with nearly the same items, and the proposals with which it is compared.
+
+    It must lose more than the other items of each slice in `within`, and still lose more than the rest when the items
+    of a slice in `beyond` are left out.
+    """
 
     slice: Candidate
     alike: list[Candidate] = field(default_factory=list)
-    within: list[Proposal] = field(default_factory=list)  #: slices of which it has to lose more than the rest
-    beyond: list[Proposal] = field(
-        default_factory=list
-    )  #: slices without which it has to lose more than the rest
+    within: list[Proposal] = field(default_factory=list)  #: slices that contain it
+    beyond: list[Proposal] = field(default_factory=list)  #: slices that overlap it
 
 
 class Part:
-    """Some rows, of whole units, in which slices are compared."""
+    """A range of rows, consisting of whole units, on which slices are compared."""
 
     def __init__(self, columns: Sequence[CodedColumn], losses: Losses, rows: slice) -> None:
         self._columns, self._rows = columns, rows
@@ -257,35 +264,36 @@ class Part:
         self._weight = losses.weight[rows] if losses.weight.size else losses.weight
 
     def rows(self, each: Candidate) -> NDArray[np.bool_]:
-        """Return which rows are in a slice."""
+        """Return the mask of a slice's rows."""
         return each.rows(self._columns, self._rows)
 
     def weight(self, rows: NDArray[np.bool_]) -> float:
-        """Return the weight of rows."""
+        """Return the total weight of the rows in a mask."""
         return float(np.sum(self._weight[rows]) if self._weight.size else np.count_nonzero(rows))
 
     @property
     def total(self) -> float:
-        """The weight of all rows."""
+        """The total weight of all rows."""
         return float(self.whole[:, 0].sum())
 
     def _by_unit(self, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Floats:
-        """Return the sums of units, of rows in neither of two sets, the first, the second, both. Shape (n, 4, 2)."""
+        """Return weight and loss of each unit's rows: in neither mask, the first, the second, both. Shape (n, 4, 2)."""
         sums = np.zeros((len(self.whole), 4, 2))
         parts = first.view(np.uint8) + 2 * second.view(np.uint8)
         kernels.slices.add_by_unit(parts, self._unit, self._moved, self._weight, sums)
         return sums
 
     def beyond_all(self, rows: NDArray[np.bool_], of: NDArray[np.bool_] | None = None) -> Floats:
-        """Return what units add to the loss of rows beyond that of some that they are compared with, or of all."""
+        """Return each unit's contribution to the loss of `rows` beyond the mean of all rows, or of the rows `of`."""
         sums = self._by_unit(rows, np.ones(rows.size, np.bool_) if of is None else of)
         return influences(sums[:, 3], self.whole if of is None else sums[:, 2] + sums[:, 3])
 
     def together(self, each: Candidate) -> list[Floats]:
-        """Return what units add to the loss of a slice beyond the sum of what its conditions have each.
+        """Return each unit's contribution to a slice's loss beyond what its conditions contribute separately.
 
-        That is its mean less those of rows that lack one condition, and of rows that lack the others, plus that of rows
-        that lack both. One for each condition; of two these are the same.
+        This is the slice's mean, minus that of rows that lack one condition, minus that of rows that lack the others,
+        plus that of rows that lack both. There is one array per condition, except that two conditions give the same
+        array.
         """
         splits = (
             each.conditions[: 1 if len(each.conditions) == 2 else None] if len(each.conditions) > 1 else ()
@@ -299,7 +307,7 @@ class Part:
         return found
 
     def claims(self, proposal: Proposal) -> list[Floats]:
-        """Return what units add to each claim on a slice: first that it loses more than all else."""
+        """Return each unit's contribution to the claims about a slice, first that it loses more than the rest."""
         rows = self.rows(proposal.slice)
         found = [self.beyond_all(rows), *self.together(proposal.slice)]
         found += [self.beyond_all(rows, self.rows(each.slice)) for each in proposal.within]
@@ -309,10 +317,11 @@ class Part:
 def propose(
     found: Sequence[Candidate], columns: Sequence[CodedColumn], losses: Losses, limit: int
 ) -> list[Proposal]:
-    """Return slices to test: those that say something beyond the ones before, with what is to be tested of each.
+    """Return the slices to test, each of which differs from the ones before, with the claims to be tested.
 
-    Candidates are looked at from the best on, on a sample of the half that is searched. One with nearly the same items
-    as an earlier one is folded under it. A slice of several conditions has to lose more than these add up to.
+    Candidates are examined best first, on a sample of the searched half. A candidate with nearly the same items as an
+    earlier proposal is listed with it as alike. A slice of several conditions must lose more than the sum of what its
+    conditions contribute separately.
     """
     part = Part(columns, losses, slice(0, losses.order.sampled))
     proposals: list[Proposal] = []
@@ -322,12 +331,14 @@ def propose(
         own, sign = part.weight(rows), math.copysign(1.0, each.score)
         alike = _alike(part, rows, proposals, masks)
         if alike is not None:
-            if each.score * alike.slice.score > 0:  # all others say the same with the other sign
+            if each.score * alike.slice.score > 0:  # a complement, with the opposite sign, says nothing new
                 if len(each.conditions) < len(alike.slice.conditions):
                     alike.slice, each = each, alike.slice
                 alike.alike.append(each)
         elif own and _says_more(part, made, rows, sign, proposals, masks):
-            for known, others in zip(proposals, masks, strict=True):  # earlier ones that are a part of it
+            for known, others in zip(
+                proposals, masks, strict=True
+            ):  # finds earlier proposals that it contains
                 if part.weight(rows & others) >= ALIKE * part.weight(others):
                     known.within.append(made)
             proposals.append(made)
@@ -340,7 +351,7 @@ def propose(
 def _alike(
     part: Part, rows: NDArray[np.bool_], proposals: Sequence[Proposal], masks: Sequence[NDArray[np.bool_]]
 ) -> Proposal | None:
-    """Return the proposal with nearly the same items, or with nearly all others, if there is one."""
+    """Return the proposal that has nearly the same items, or nearly the complement, if there is one."""
     own, total = part.weight(rows), part.total
     for known, others in zip(proposals, masks, strict=True):
         common, theirs = part.weight(rows & others), part.weight(others)
@@ -358,7 +369,7 @@ def _says_more(
     proposals: Sequence[Proposal],
     masks: Sequence[NDArray[np.bool_]],
 ) -> bool:
-    """Return whether a slice says something beyond its conditions and the proposals, and note what is to be tested."""
+    """Return whether a slice differs from its conditions and from the proposals; record which to compare it with."""
     if any(sign * score(each) < BEYOND for each in part.together(made.slice)):
         return False
     own = part.weight(rows)

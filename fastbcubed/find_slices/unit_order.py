@@ -1,4 +1,4 @@
-"""Rows in the order of their independent units, half of which are searched and half of which are tested."""
+"""Rows sorted by their independent units, half of which are searched and half of which are tested."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.types import Codes, Floats
 
-#: Rows, rounded up to whole units, that decide what does not take all: cuts of numbers, what an id is, what is alike.
+#: Number of rows, rounded up to whole units, by which cuts of numbers, ids and alike slices are determined.
 SAMPLED = 1 << 17
-#: The odd constants of SplitMix64, by which the seed is mixed with what a unit is.
+#: The odd constants of SplitMix64, by which the seed is mixed with the content of a unit.
 STEP, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return words of which every bit depends on every bit of the given ones."""
+    """Return words scrambled so that every bit depends on every bit of the given word (the finalizer of SplitMix64)."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(FIRST)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(SECOND)
     return words ^ (words >> np.uint64(31))
@@ -25,19 +25,19 @@ def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class UnitOrder:
-    """Rows in the order of their units, which is drawn from the seed and from what the units hold.
+    """Rows sorted by unit, where units are in a random order that depends on the seed and their content only.
 
-    Neither the order of rows nor the numbers of units matter, so that all engines search the same half.
+    The order does not depend on the order of rows or on the numbers of units, so all engines search the same half.
     """
 
-    rows: NDArray[np.int64]  #: positions of the rows in their order
-    unit: NDArray[np.int32]  #: of each of these rows, ascending
-    starts: NDArray[np.int64]  #: where each unit begins, and the end
-    n_search: int  #: rows of the first half of the units, which are searched
+    rows: NDArray[np.int64]  #: the original positions of the sorted rows; shape (n,)
+    unit: NDArray[np.int32]  #: the unit of each of these rows, ascending; shape (n,)
+    starts: NDArray[np.int64]  #: where each unit begins, and the end; shape (n_units + 1,)
+    n_search: int  #: number of rows of the first half of the units, which is searched
 
     @classmethod
     def of(cls, units: Codes, words: NDArray[np.uint64], seed: int) -> UnitOrder:
-        """Order rows by the sum of the words of the items of their unit. Shapes: (n,), (n,)."""
+        """Sort rows by unit; a unit's place depends on the sum of its items' hash words. Shapes: (n,), (n,)."""
         n_units = int(units.max(initial=-1)) + 1
         sums = np.zeros(n_units, np.uint64)
         np.add.at(sums, units, words)
@@ -57,17 +57,17 @@ class UnitOrder:
 
     @property
     def halves(self) -> tuple[slice, slice]:
-        """The rows that are searched, and those that are tested."""
+        """The ranges of searched and of tested rows."""
         return slice(0, self.n_search), slice(self.n_search, self.rows.size)
 
     @property
     def sampled(self) -> int:
-        """How many rows decide what does not take all: whole units of the half that is searched."""
+        """The number of rows in the sample: whole units at the front of the searched half."""
         ends = self.starts[: (self.n_units + 1) // 2 + 1]
         return int(ends[min(int(np.searchsorted(ends, SAMPLED)), ends.size - 1)])
 
     def by_unit(self, rows: slice, values: Floats) -> Floats:
-        """Add up values of some whole units. Shape (n_units of these,)."""
+        """Sum values over each unit in a range of whole units. Shape (number of these units,)."""
         first, last = (int(np.searchsorted(self.starts, at)) for at in (rows.start, rows.stop))
         if first == last:
             return np.zeros(0)
