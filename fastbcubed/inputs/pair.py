@@ -600,8 +600,8 @@ class Cut:
 def open_pair(given: Given, cut: Cut | None = None) -> Pair:
     """Open the two sides of an evaluation, each as one block or cut into blocks.
 
-    In blocks, files are read block by block, and one-pass streams such as record-batch readers are spilled to disk and
-    read from there.
+    If cut into blocks, files are read block by block; one-pass streams, such as record-batch readers, are spilled to
+    disk and read from there.
     """
     return in_one_kind([read_pair(given)])[0] if cut is None else open_pairs([given], [None], cut)[0]
 

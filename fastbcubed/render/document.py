@@ -126,7 +126,7 @@ class Grid:
 
     @property
     def named(self) -> list[Any]:
-        """The header with a name for each column, also those without a title."""
+        """The header with a name for each column, including those without a title."""
         return [name or ("value" if at else "score") for at, name in enumerate(self.header)]
 
     @property

@@ -328,7 +328,7 @@ def _next_steps(ev: Evaluation) -> list[Block]:
 
 
 def _losses(ev: Evaluation, asked: Asked) -> Iterator[Block]:
-    """Yield how concentrated the loss is, and scores by cluster size."""
+    """Yield blocks on how concentrated the loss is, and on scores by cluster size."""
     if not asked.page:
         return
     curves, by_size, charts = _curves(ev), chart_data.by_size(ev), list[Sequence[Block]]()

@@ -293,7 +293,7 @@ MEMBER = -1
 
 
 class Cluster(Shown, dict[str, Any]):
-    """The result of `Evaluation.cluster`: a dict that reads well.
+    """The result of `Evaluation.cluster`: a dict with a readable text form.
 
     Its keys are side, cluster, n_items, weight, n_parts, outcome (not of overlapping clusterings), precision_loss,
     recall_loss, weighted, overlapping, columns; "parts", a list of the parts shown, each with the other side's cluster
@@ -500,7 +500,7 @@ PLACES = (
 
 
 class Item(Shown, dict[str, Any]):
-    """The result of `Evaluation.item`: a dict that reads well.
+    """The result of `Evaluation.item`: a dict with a readable text form.
 
     Examples
     --------

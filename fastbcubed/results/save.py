@@ -229,7 +229,7 @@ def _stored_items(ev: Evaluation) -> StoredTable | None:
 
 
 def _staging(stored: StoredTable | None, directory: Path) -> Staging:
-    """Return where to stage files: where the evaluation's items were staged, if for this directory; else anew."""
+    """Return where to stage files: in the place where this evaluation's items were staged, or in a new one."""
     if stored is not None and stored.staging is not None and stored.staging.is_for(directory):
         return stored.staging
     return Staging(directory, MANIFEST)

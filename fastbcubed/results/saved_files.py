@@ -535,7 +535,7 @@ def items_of_block(block: RowBlock) -> pa.Table:
 
 
 class Destination(NamedTuple):
-    """A file to write items to, and the staging place it belongs to; None for an unnamed file."""
+    """A file to write items to, and its staging place (None for an unnamed file)."""
 
     file: Any
     staging: Staging | None

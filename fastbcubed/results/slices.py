@@ -185,7 +185,10 @@ def require_clear(name: str, what: str, sides: Mapping[str, Sequence[str]]) -> N
 
 
 def check_key(key: Any) -> SliceKey:
-    """Return a valid key: an attribute or bins, a tuple of distinct ones, or named subsets; raise SliceError else."""
+    """Return the key if it is valid: an attribute or bins, a tuple of distinct ones, or named subsets.
+
+    Raise SliceError otherwise.
+    """
     if isinstance(key, Mapping) and key:
         return key
     parts = key if isinstance(key, tuple) else (key,)
