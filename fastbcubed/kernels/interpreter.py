@@ -128,8 +128,11 @@ class Copies:
     def _copy(self, group: list[tuple[int, int, Any]]) -> None:
         """Copy the memory region of a group of overlapping arrays, each (first address, end, array)."""
         first, end = group[0][0], max(high for _, high, _ in group)
-        there: Any = (ctypes.c_ubyte * (end - first)).from_address(first)
-        memory = np.frombuffer(there, np.uint8)
+        if len(group) == 1 and group[0][2].flags.c_contiguous:
+            memory = group[0][2].reshape(-1).view(np.uint8)
+        else:
+            there: Any = (ctypes.c_ubyte * (end - first)).from_address(first)
+            memory = np.frombuffer(there, np.uint8)
         own = memory.copy()
         self._regions.append((memory, own, own.copy()))
         for _, _, array in group:
@@ -148,7 +151,9 @@ class Copies:
     def write_back(self) -> None:
         """Write the bytes that have changed back to the original arrays."""
         for memory, own, before in self._regions:
-            np.copyto(memory, own, where=own != before)
+            changed = own != before
+            if changed.any():
+                np.copyto(memory, own, where=changed)
 
 
 def writable(arguments: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.partition import RUN, mix, sum_run
+from fastbcubed.kernels.partition import RUN, mix, sum_lanes, sum_run
 
 
 @kernel
@@ -51,7 +51,41 @@ def add_scores(units, shares, deviations, sums):
             sums[units[i], k] += shares[i] * deviations[k, i]
 
 
-@kernel
+def square_units_by_numpy(shares, sums, moves, space, powers, counted):
+    """Do the same as `square_units`, but leave `space` as it is."""
+    baseline, of_scores, of_shares = moves
+    n_shares, n_units, found, counts = len(shares), shares.shape[1], powers.copy(), counted.tolist()
+    for begin in range(0, n_units, RUN):
+        n = min(RUN, n_units - begin)
+        own, columns = np.zeros((n_shares, RUN)), np.zeros((len(sums), sums.shape[2], RUN))
+        own[:, :n] = shares[:, begin : begin + n]
+        columns[:, :, :n] = sums[:, begin : begin + n].transpose(0, 2, 1)
+        moved = np.zeros(RUN)
+        for each in own:
+            moved += each / n_shares
+        counts[0] += float(np.count_nonzero(moved > 0.0))
+        counts[1] += sum_of_run(moved * moved)
+        counts[2] = max(counts[2], float(moved.max()))
+        for r, m in np.ndindex(*powers.shape[1:]):
+            if r == baseline:
+                continue
+            before, after = own[min(baseline, n_shares - 1)], own[min(r, n_shares - 1)]
+            moved = of_shares[r, m] * after - of_shares[baseline, m] * before
+            for k in np.flatnonzero((of_scores[r, m] != 0.0) | (of_scores[baseline, m] != 0.0)):
+                before = columns[min(baseline, len(columns) - 1), k]
+                moved += of_scores[r, m, k] * columns[r, k] - of_scores[baseline, m, k] * before
+            for power in range(2):
+                moved *= moved
+                found[power, r, m] += sum_of_run(moved)
+    powers[:], counted[:] = found, counts
+
+
+def sum_of_run(values):
+    """Do the same as `sum_run`, on an array: each row is added to the sums of those before it."""
+    return sum_lanes.py_func((0.0 + np.add.accumulate(values.reshape(-1, 8), axis=0)[-1]).tolist())
+
+
+@kernel(by_numpy=square_units_by_numpy)
 def square_units(shares, sums, moves, space, powers, counted):
     """Sum second and fourth powers of each unit's contribution to the scores of runs, minus that to a baseline's.
 

@@ -122,7 +122,10 @@ def _piece(
         ("cells of a piece", dtype),
         lambda: np.empty((6, max(n_room, CELLS_OF_PIECE)), dtype),
         lambda room: room.shape[1] >= n_room,
-    ) as (places, codes, merged, left, right, firsts):
+    ) as room:
+        places, codes, merged, left, right, firsts = room[
+            :, :n_room
+        ]  # interpreted kernels copy what they are given
         n, n_merged, *of_alone = kernels.components.find_cells(cells, wanted, linked, places, codes, merged)
         firsts[: 1 + last - first] = -1
         n_pairs = kernels.components.pair_clusters(cells, pred, merged[:n_merged], first, firsts, left, right)

@@ -7,7 +7,7 @@ import pytest
 
 from fastbcubed import kernels
 from fastbcubed.cells import build, partitioned
-from fastbcubed.kernels import by_numpy, jit
+from fastbcubed.kernels import by_numpy, interpreter, jit
 from fastbcubed.metrics import compiled
 from fastbcubed.runtime.threads import Pool
 
@@ -110,3 +110,29 @@ def test_sums_are_those_of_one_value_after_the_other(values, n_codes) -> None:
     total, error = np.zeros(n_codes), np.zeros(n_codes)
     by_numpy.add_by_code(codes, np.array(values), total, error)
     assert [*zip(total.tolist(), error.tolist(), strict=True)] == expected
+
+
+@pytest.mark.parametrize("n_shares", [1, 3])  # the same shares in all runs, or some of each
+@pytest.mark.parametrize("baseline", [0, 3])  # a run, or none
+def test_units_are_squared_to_the_last_bit(n_shares, baseline) -> None:
+    """Of more units than a run has, some without weight; undefined scores stay undefined."""
+    rng, n, n_runs, n_scores, k = np.random.default_rng(5), kernels.partition.RUN + 9, 3, 2, 4
+    shares, sums = rng.random((n_shares, n)) * (rng.random(n) < 0.8) / n, rng.normal(size=(n_runs, n, k))
+    sums[1, 3, 1] = np.nan
+    of_scores, of_shares = rng.normal(size=(n_runs + 1, n_scores, k)), rng.normal(size=(n_runs + 1, n_scores))
+    of_scores[-1], of_shares[-1], of_scores[:, 0, 1], of_scores[:, :, 2] = 0.0, 0.0, 0.0, -0.0
+    found = []
+    for square in (kernels.units.square_units.loops, kernels.units.square_units._by_numpy):
+        powers, counted = np.full((2, n_runs, n_scores), 0.5), np.array([1.0, 2.0, 1e-9])
+        space = np.empty((n_shares, kernels.partition.RUN)), np.empty((n_runs, k, kernels.partition.RUN))
+        given = shares, sums, (baseline, of_scores, of_shares), (*space, np.empty(kernels.partition.RUN))
+        if square is kernels.units.square_units.loops:
+            copies = interpreter.Copies(jit.arrays_in((*given, powers, counted)))
+            square(*map(copies.viewed, (*given, powers, counted)))
+            copies.write_back()
+        else:
+            square(*given, powers, counted)
+        found.append((powers, counted))
+    (powers, counted), (by_numpy_powers, by_numpy_counted) = found
+    assert np.array_equal(powers, by_numpy_powers, equal_nan=True) and np.isnan(powers).any()
+    assert counted.tolist() == by_numpy_counted.tolist() and 0 < counted[0] < n
