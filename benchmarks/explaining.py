@@ -26,10 +26,10 @@ import fastbcubed as fb
 from fastbcubed.results.explain_items import (
     Options,
     Question,
+    RowScore,
     columns_of,
     explain_rows,
     explained,
-    score_of_rows,
 )
 
 #: The data sets, and the prediction of each.
@@ -82,12 +82,17 @@ def explain(ev: fb.Evaluation, columns: dict[str, Any], *, by_item: bool = False
     table = pa.table(columns)
     if not by_item:
         return ev.explain(table)
-    rows = np.arange(len(table))
     metric = explained(ev.contingency, "f1", ev.beta, ev.metrics)
-    question = Question([score_of_rows(ev.contingency, metric, ev.beta, rows)], "f1")
+    question = Question([RowScore.of(ev.contingency, metric, ev.beta)], "f1")
     options = Options.of(2, 50, 0.05, 20, 0)
     return explain_rows(
-        ev.kept, question, columns_of(ev.kept, table), rows, rows.astype(np.int32), options, {}
+        ev.kept,
+        question,
+        columns_of(ev.kept, table),
+        None,
+        np.arange(len(table), dtype=np.int32),
+        options,
+        {},
     )
 
 

@@ -23,6 +23,7 @@ from fastbcubed.inputs.arrays import (
     with_parts,
 )
 from fastbcubed.inputs.tables import Source
+from fastbcubed.runtime.threads import blocks
 
 #: Extension types that are kept as strings; others are kept as their storage type.
 AS_TEXT = ("arrow.uuid", "pandas.interval", "pandas.period")
@@ -176,8 +177,15 @@ def _ends(values: pa.Array | pa.ChunkedArray) -> list[Any]:
     return [end.cast(values.type).as_py() for end in ends]
 
 
-def number_values(values: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
-    """Return the number of each row's value, and the distinct values: ascending, null last."""
+#: Number of rows that are numbered at a time.
+AT_ONCE = 1 << 16
+
+
+def number_values(values: pa.ChunkedArray, *, small: bool = False) -> tuple[np.ndarray, pa.Array]:
+    """Return the number of each row's value, and the distinct values: ascending, null last.
+
+    Numbers are int64; if `small`, uint8 or int32.
+    """
     given = pa.types.is_dictionary(values.type)
     whole = combined(values if given else values.dictionary_encode())
     known = whole.dictionary
@@ -187,16 +195,21 @@ def number_values(values: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
         again = known.dictionary_encode()
         known = again.dictionary
     order = to_numpy(pc.array_sort_indices(known))
-    rank = np.empty(order.size + 1, np.int64)
+    kind: Any = np.int64 if not small else np.uint8 if order.size < 256 else np.int32
+    rank = np.empty(order.size + 1, kind)
     rank[order] = np.arange(order.size)
     rank[-1] = order.size
     if given:
-        rank = np.append(rank[np.where(is_null(again), -1, to_numpy(again.indices))], order.size)
-    codes = codes_of(whole)
-    if whole.indices.null_count:
-        codes = np.where(is_null(whole.indices), np.int64(-1), codes)
-    numbers = rank[codes]
+        rank = np.append(rank[np.where(is_null(again), -1, to_numpy(again.indices))], rank[-1])
+    codes, null = codes_of(whole), is_null(whole.indices) if whole.indices.null_count else None
+    numbers, has_null = np.empty(codes.size, kind), False
+    for start, stop in blocks(codes.size, AT_ONCE):
+        own = codes[start:stop]
+        if null is not None:
+            own = np.where(null[start:stop], np.int64(-1), own)
+        numbers[start:stop] = rank[own]
+        has_null |= bool((numbers[start:stop] == order.size).any())
     known = known.take(from_numpy(order))
-    if (numbers == order.size).any():
+    if has_null:
         known = pa.concat_arrays([known, pa.nulls(1, known.type)])
     return numbers, known

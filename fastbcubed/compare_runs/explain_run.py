@@ -13,11 +13,11 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.explain_items import (
     Options,
     Question,
+    RowScore,
     columns_of,
     explain_rows,
     explained,
     loss_name,
-    score_of_rows,
 )
 from fastbcubed.results.explanation import Explanation
 
@@ -80,11 +80,12 @@ def explain(
         raise OptionError(
             f"{run!r} is the baseline; name another run to explain: {others or 'there is none'}"
         )
-    rows, base = np.arange(require_rows(self)), self[self.baseline]
+    n_rows, base = require_rows(self), self[self.baseline]
+    rows = None if n_rows == base.kept.rows.n_rows else np.arange(n_rows)
     metric = explained(base.contingency, loss, base.beta, base.metrics)
     columns = columns_of(base.kept, attributes)
     units = components_of_rows(beside_baseline(self, run))
-    scores = [score_of_rows(ev.contingency, metric, ev.beta, rows) for ev in (base, known)]
+    scores = [RowScore.of(ev.contingency, metric, ev.beta) for ev in (base, known)]
     question = Question(scores, loss_name(loss, metric), (self.baseline, run))
     names = {"truth": name} if (name := base.names.get("truth")) else {}
     return explain_rows(base.kept, question, columns, rows, units, options, names)

@@ -7,7 +7,7 @@ rather than describe them, are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.attributes import number_values
+from fastbcubed.find_slices.losses_by_unit import Codes, Losses
 from fastbcubed.find_slices.unit_order import UnitOrder
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
@@ -27,9 +28,13 @@ from fastbcubed.inputs.arrays import (
     is_null,
     plain,
     storage_of,
+    take_rows,
     to_numpy,
+    without_views,
 )
 from fastbcubed.render.number_formats import counted, label
+from fastbcubed.runtime.threads import blocks
+from fastbcubed.types import Codes as RowCodes
 from fastbcubed.types import Floats
 
 #: Maximum number of values of a column that are examined; rarer ones are pooled.
@@ -50,6 +55,8 @@ OF_IDS, DIFFERENT = 0.9, 0.02
 ORDERED = 0.95
 #: Integers beyond this are not all distinct as floats; pattern of a zero fraction of seconds.
 EXACT, WHOLE_SECONDS = 2**53, re.compile(r"\.0+(?!\d)")
+#: Stands for bins that are codes themselves.
+NO_BINS = np.empty(0, np.uint8)
 DATE, DIGITS = r"^\d{4}-\d\d(-\d\d.*)?$", r"^-?(0|[1-9]\d*)(\.\d+)?$"
 
 
@@ -69,75 +76,95 @@ class CodedColumn:
     """A column as a code for each row, with rows sorted by unit."""
 
     attribute: str
-    codes: NDArray[np.uint8]
+    codes: Codes
     values: list[Value]  #: the value of each code
     kind: str
     rare: tuple[Any, ...] = ()  #: values that are pooled
 
 
 def code_column(
-    name: str,
-    values: pa.ChunkedArray,
-    order: UnitOrder,
-    moved: Floats,
-    weight: Floats,
-    min_items: int,
-    *,
-    named: bool,
+    name: str, values: pa.ChunkedArray, losses: Losses, min_items: int, *, named: bool
 ) -> list[CodedColumn] | str:
     """Return a column as codes, or the reason why it is left out; numbers are returned with coarse and fine ranges.
+
+    The codes take one byte per row, and another one while they are computed; strings take a number per row as well.
 
     Parameters
     ----------
     name : str
         The name of the attribute.
     values : ChunkedArray
-        Its values by row, with rows sorted by unit.
-    order : UnitOrder
-        The units of the rows.
-    moved, weight : array of shape (n_search,)
-        For each searched row, its loss beyond the mean, times its weight; and its weight, empty if all are 1.
+        The value of each row, in the original order of the rows.
+    losses : Losses
+        The losses of the rows, sorted by unit.
     min_items : int
         Minimum number of items of a value that is not rare.
     named : bool
         Whether the column was requested by name, and is therefore never taken for an id.
     """
-    values = storage_of(plain(values))
-    kind = values.type
-    if values.null_count == len(values):
+    values = without_views(values)
+    given = pa.types.is_dictionary(values.type) and not pa.types.is_nested(values.type.value_type)
+    values = values if given else storage_of(plain(values))
+    kind = values.type.value_type if given else values.type
+    if not given and values.null_count == len(values):
         return "it has no value"
     if pa.types.is_nested(kind):
         return f"it has type {kind}, not a plain one"
     if not named and not pa.types.is_floating(kind) and not pa.types.is_decimal(kind):
-        if not pa.types.is_temporal(kind) and _is_id(values.slice(0, order.sampled), order):
+        if not pa.types.is_temporal(kind) and _is_id(values, losses.order):
             return "nearly every value occurs in one group of items only, as with ids"
-    number = _as_numbers(values)
+    if not given and (number := _as_numbers(values)) is not None:
+        return _ranges(name, number, _Plain(values, number, losses.order), losses, min_items)
+    numbered = _Numbered.of(values, losses.order)
+    known = numbered.known
+    if known.null_count == len(known):
+        return "it has no value"
+    number = _as_numbers(pa.chunked_array([known])) if given else None
+    if number is None and (pa.types.is_string(known.type) or pa.types.is_large_string(known.type)):
+        number = _numbers_in_text(known)
     if number is None:
-        codes, known = number_values(values)
-        as_text = (
-            known.type if pa.types.is_string(known.type) or pa.types.is_large_string(known.type) else None
-        )
-        pattern = as_text and _ordered(known)
-        if pattern == DIGITS and known.null_count <= 1:
-            floats = to_numpy(pc.cast(known, pa.float64()).fill_null(np.nan))
-            number = _Numbers(floats[codes], lambda x: f"{x:g}", "number in text")
-        elif pattern == DATE:
-            ranks = np.where(is_null(known), np.nan, np.arange(len(known), dtype=np.float64))
-            number = _Numbers(ranks[codes], lambda x: known[int(x)].as_py(), "date in text")
-    if number is None:
-        return _categories(name, codes, known, min_items)
-    return _ranges(name, number, order, moved, weight, min_items)
+        return _categories(name, numbered, min_items)
+    return _ranges(name, number, _ByValue(numbered, number), losses, min_items)
 
 
 def _is_id(values: pa.ChunkedArray, order: UnitOrder) -> bool:
     """Return whether nearly all items have a value that no item of another unit has."""
-    codes, known = number_values(values)
+    sample = pa.chunked_array([take_rows(values, order.rows[: order.sampled])])
+    codes, known = number_values(storage_of(plain(sample)))
     if len(known) <= max(2, DIFFERENT * codes.size):
         return False
     first, crosses = np.full(len(known), -1), np.zeros(len(known), np.bool_)
     kernels.slices.find_spread(codes, order.unit[: codes.size], first, crosses)
     crosses |= is_null(known)
     return bool(np.count_nonzero(crosses[codes]) <= (1 - OF_IDS) * codes.size)
+
+
+class _Numbered(NamedTuple):
+    """The number of each row's value, in the original order of the rows; each value occurs."""
+
+    codes: RowCodes
+    known: pa.Array
+    counts: NDArray[np.int64]
+    order: UnitOrder
+
+    @classmethod
+    def of(cls, values: pa.ChunkedArray, order: UnitOrder) -> _Numbered:
+        """Return the numbers of the values that occur; a dictionary may contain others."""
+        codes, known = number_values(values, small=True)
+        counts = np.zeros(len(known), np.int64)
+        for start, stop in blocks(codes.size):
+            counts += np.bincount(codes[start:stop], minlength=counts.size)
+        there = counts > 0
+        if not there.all():
+            codes = (np.cumsum(there) - 1).astype(codes.dtype)[codes]
+            known, counts = known.take(from_numpy(np.flatnonzero(there))), counts[there]
+        return cls(codes, known, counts, order)
+
+    def placed(self, place: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Return the place of each row's value, with rows sorted by unit."""
+        found = np.empty(self.codes.size, np.uint8)
+        kernels.slices.take_codes(place, self.codes, self.order.rows, found)
+        return found
 
 
 def _ordered(known: pa.Array) -> str | None:
@@ -153,10 +180,8 @@ def _ordered(known: pa.Array) -> str | None:
 # -- Categories ------------------------------------------------------------------------------------
 
 
-def _categories(
-    name: str, codes: NDArray[np.int64], known: pa.Array, min_items: int
-) -> list[CodedColumn] | str:
-    counts = np.bincount(codes, minlength=len(known))
+def _categories(name: str, numbered: _Numbered, min_items: int) -> list[CodedColumn] | str:
+    known, counts = numbered.known, numbered.counts
     null = is_null(known)
     common = np.flatnonzero((counts >= min_items) & ~null)
     common = np.sort(common[np.argsort(-counts[common], kind="stable")[:MOST_VALUES]])
@@ -180,17 +205,18 @@ def _categories(
         found.append(Value(name, f"{name} is null", {"null": True}))
     if len(found) < 2:
         return "it has one value"
-    return [CodedColumn(name, place[codes], found, "categories", rare)]
+    codes = Codes(numbered.placed(place), NO_BINS, len(found))
+    return [CodedColumn(name, codes, found, "categories", rare)]
 
 
 # -- Numbers ---------------------------------------------------------------------------------------
 
 
 class _Numbers(NamedTuple):
-    """The values of a column as floats, NaN for null, and the function that formats a value."""
+    """The functions that turn values into floats, NaN for null, and that format one."""
 
-    values: Floats
-    write: Any
+    read: Callable[[pa.Array], Floats]
+    write: Callable[[float], str]
     kind: str
     beyond: int = 0  #: offset subtracted from integers that are too large for floats
 
@@ -205,12 +231,9 @@ def _as_numbers(values: pa.ChunkedArray) -> _Numbers | None:
     """Return a column of numbers, dates or times as floats; None for other types."""
     kind, is_type = values.type, pa.types
     if is_type.is_temporal(kind):
-        whole = combined(values)
         width = pa.int32() if kind.bit_width == 32 else pa.int64()
-        units = whole.view(width) if not is_type.is_interval(kind) else None
-        if units is None:
+        if is_type.is_interval(kind):
             return None
-        floats = to_numpy(units.cast(pa.float64(), safe=False).fill_null(np.nan))
 
         def write(x: float) -> str:
             one = pa.array([int(x)], width).view(kind)
@@ -218,29 +241,90 @@ def _as_numbers(values: pa.ChunkedArray) -> _Numbers | None:
             return WHOLE_SECONDS.sub("", text)
 
         of = "duration" if is_type.is_duration(kind) else "time" if is_type.is_time(kind) else "date"
-        return _Numbers(floats, write, of)
+        return _Numbers(lambda some: _floats(some.view(width).cast(pa.float64(), safe=False)), write, of)
     if is_type.is_integer(kind):
         ends = [int(end) for end in pc.min_max(values).as_py().values()]
         if ends[1] - ends[0] > EXACT:
             return None
         low = ends[0] if max(map(abs, ends)) > EXACT else 0
-        known = combined(values)
-        numbers = to_numpy(known.fill_null(ends[0]))
-        floats = (numbers - numbers.dtype.type(low)).astype(np.float64)
-        floats[is_null(known)] = np.nan
-        return _Numbers(floats, lambda x: f"{int(x) + low}", "number", low)
+
+        def read(some: pa.Array) -> Floats:
+            numbers = to_numpy(some.fill_null(ends[0]))
+            floats = (numbers - numbers.dtype.type(low)).astype(np.float64)
+            floats[is_null(some)] = np.nan
+            return floats
+
+        return _Numbers(read, lambda x: f"{int(x) + low}", "number", low)
     if is_type.is_floating(kind) or is_type.is_decimal(kind):
-        floats = to_numpy(combined(as_floats(values)).fill_null(np.nan))
-        if is_type.is_decimal(kind) and np.nanmax(np.abs(floats)) > EXACT:
-            return None
-        return _Numbers(floats, lambda x: f"{x:.6g}", "number")
+        if is_type.is_decimal(kind):
+            ends = [abs(end) for end in pc.min_max(values).as_py().values() if end is not None]
+            if max(ends, default=0) > EXACT:
+                return None
+        return _Numbers(lambda some: _floats(as_floats(some)), lambda x: f"{x:.6g}", "number")
     return None
 
 
+def _floats(values: pa.Array) -> Floats:
+    return to_numpy(values.fill_null(np.nan))
+
+
+def _numbers_in_text(known: pa.Array) -> _Numbers | None:
+    """Return how distinct strings are read if they are numbers or dates; None otherwise."""
+    pattern = _ordered(known)
+    if pattern == DIGITS:
+        return _Numbers(
+            lambda some: _floats(pc.cast(some, pa.float64())), lambda x: f"{x:g}", "number in text"
+        )
+    if pattern == DATE:
+        ranks = np.where(is_null(known), np.nan, np.arange(len(known), dtype=np.float64))
+        return _Numbers(lambda _: ranks, lambda x: known[int(x)].as_py(), "date in text")
+    return None
+
+
+class _Plain(NamedTuple):
+    """Numbers by row, read in blocks because floats of all rows would take more memory than all codes."""
+
+    values: pa.ChunkedArray
+    number: _Numbers
+    order: UnitOrder
+
+    def sample(self) -> Floats:
+        """Return the numbers of the sampled rows, the first ones by unit."""
+        return self.number.read(take_rows(self.values, self.order.rows[: self.order.sampled]))
+
+    def binned(self, edges: Floats, lows: Floats, highs: Floats) -> NDArray[np.uint8]:
+        """Return the bin of each row, sorted by unit, and write the least and the largest value of each bin."""
+        own, found = (np.empty(len(self.values), np.uint8) for _ in range(2))
+        for start, stop in blocks(own.size):
+            some = self.number.read(combined(self.values.slice(start, stop - start)))
+            kernels.slices.bin_values(some, edges, own[start:stop], lows, highs)
+        kernels.slices.take_codes(np.arange(256, dtype=np.uint8), own, self.order.rows, found)
+        return found
+
+
+class _ByValue(NamedTuple):
+    """Numbers by row that are known by distinct value."""
+
+    numbered: _Numbered
+    number: _Numbers
+
+    def sample(self) -> Floats:
+        """Return the numbers of the sampled rows, the first ones by unit."""
+        order = self.numbered.order
+        return self.number.read(self.numbered.known)[self.numbered.codes[order.rows[: order.sampled]]]
+
+    def binned(self, edges: Floats, lows: Floats, highs: Floats) -> NDArray[np.uint8]:
+        """Return the bin of each row, sorted by unit, and write the least and the largest value of each bin."""
+        known = self.number.read(self.numbered.known)
+        bins = np.empty(known.size, np.uint8)
+        kernels.slices.bin_values(known, edges, bins, lows, highs)
+        return self.numbered.placed(bins)
+
+
 def _ranges(
-    name: str, number: _Numbers, order: UnitOrder, moved: Floats, weight: Floats, min_items: int
+    name: str, number: _Numbers, rows: _Plain | _ByValue, losses: Losses, min_items: int
 ) -> list[CodedColumn] | str:
-    sample = number.values[: order.sampled]
+    sample = rows.sample()
     sample = np.sort(sample[sample == sample])
     if not sample.size:
         return "it has no value on the searched half"
@@ -252,24 +336,25 @@ def _ranges(
         at = np.arange(1, EDGES) * sample.size // EDGES
         edges = np.unique(sample[at])
         edges = edges[edges > sample[0]]
-    codes = np.empty(number.values.size, np.uint8)
     lows, highs = np.full(edges.size + 1, np.inf), np.full(edges.size + 1, -np.inf)
-    kernels.slices.bin_values(number.values, edges, codes, lows, highs)
+    bins = rows.binned(edges, lows, highs)
+    null = edges.size + 1
     if few:
         cuts = [list(range(1, edges.size + 1))]
     else:
-        cut = _cuts(codes, edges.size + 2, order, moved, weight, min_items)
+        cut = _cuts(Codes(bins, NO_BINS, null + 1), losses, min_items)
         cuts = [cut[:1], sorted(cut)] if len(cut) > 1 else [cut]
+    has_null = any(bool((bins[start:stop] == null).any()) for start, stop in blocks(bins.size))
     found = []
     for own in cuts:
-        place = np.searchsorted(own, np.arange(edges.size + 2), side="right").astype(np.uint8)
-        place[-1] = len(own) + 1
+        place = np.searchsorted(own, np.arange(256), side="right").astype(np.uint8)
+        place[null:] = len(own) + 1
         ends = [*zip([0, *own], [*own, edges.size + 1], strict=True)]
         named = [_range(name, number, lows, highs, *each, edges.size + 1) for each in ends]
-        if np.isnan(number.values).any():
+        if has_null:
             named.append(Value(name, f"{name} is null", {"null": True}))
         if len(named) > 1:
-            found.append(CodedColumn(name, place[codes], named, number.kind))
+            found.append(CodedColumn(name, Codes(bins, place, len(named)), named, number.kind))
     return found or "it has one value"
 
 
@@ -286,19 +371,15 @@ def _range(name: str, number: _Numbers, lows: Floats, highs: Floats, first: int,
     return Value(name, f"{name} {texts[0]}–{texts[1]}", {"low": plain[0], "high": plain[1]})
 
 
-def _cuts(
-    codes: NDArray[np.uint8], n_codes: int, order: UnitOrder, moved: Floats, weight: Floats, min_items: int
-) -> list[int]:
+def _cuts(codes: Codes, losses: Losses, min_items: int) -> list[int]:
     """Return the bins at which ranges begin, best cut first.
 
     Each cut maximizes the difference between the mean losses to its left and right, as in a regression tree. The
     first few cuts are made in any case, so that a number can be crossed with another attribute.
     """
-    n = order.n_search
-    total = order.by_unit(order.halves[0], moved)
-    sums = slice_sums(n_codes, np.zeros(n, np.int32), codes[:n], 1, order.unit[:n], moved, weight, total)
+    (sums,) = losses.slice_sums([], [codes])
     rows, mass, loss = sums[:-1, 0], sums[:-1, 1], sums[:-1, 3]
-    by_chance = float(np.sum(total * total)) / max(float(mass.sum()), 1e-300)
+    by_chance = float(np.sum(losses.of_unit * losses.of_unit)) / max(float(mass.sum()), 1e-300)
     least, cuts = max(1, min_items // 2), list[int]()
     while len(cuts) + 1 < MOST_RANGES:
         ends = [0, *sorted(cuts), rows.size]
@@ -325,26 +406,6 @@ def _best_cut(rows: Floats, mass: Floats, loss: Floats, a: int, b: int, least: i
     return float(gain[at]), a + 1 + at
 
 
-def slice_sums(
-    n: int,
-    base: NDArray[np.int32],
-    last: NDArray[np.uint8],
-    stride: int,
-    unit: NDArray[np.int32],
-    moved: Floats,
-    weight: Floats,
-    of_unit: Floats,
-) -> Floats:
-    """Return the sums of slices of some columns; see `kernels.slices.add_slices`. Shape (n, WIDTH)."""
-    own = kernels.slices
-    sums = np.zeros((n, own.WIDTH))
-    sums[:, own.LAST] = -1.0
-    own.add_slices(base, last, stride, unit, moved, weight, of_unit, sums)
-    if not weight.size:
-        sums[:, own.WEIGHT] = sums[:, own.N]
-    return sums
-
-
 def without_repeats(columns: Sequence[CodedColumn], sampled: int) -> tuple[list[CodedColumn], dict[str, str]]:
     """Drop columns that are equivalent to an earlier one; return the others, and what each dropped attribute repeats.
 
@@ -354,10 +415,13 @@ def without_repeats(columns: Sequence[CodedColumn], sampled: int) -> tuple[list[
     known: dict[tuple[int, bytes], CodedColumn] = {}
     same: dict[str, str] = {}
     for each in columns:
-        _, first, again = np.unique(each.codes[:sampled], return_index=True, return_inverse=True)
-        rank = np.empty(first.size, np.uint8)
-        rank[np.argsort(first)] = np.arange(first.size)
-        other = known.setdefault((first.size, rank[again].tobytes()), each)
+        codes = each.codes.of_rows(slice(0, sampled))
+        first = np.full(256, codes.size)
+        first[codes[::-1]] = np.arange(codes.size)[::-1]  # of equal codes, the one written last stays
+        rank = np.empty(256, np.uint8)
+        rank[np.argsort(first, kind="stable")] = np.arange(256)
+        n = int(np.count_nonzero(first < codes.size))
+        other = known.setdefault((n, rank[codes].tobytes()), each)
         if other is each or not _are_alike(each.codes, other.codes):
             kept.append(each)
         elif other.attribute != each.attribute:
@@ -366,7 +430,10 @@ def without_repeats(columns: Sequence[CodedColumn], sampled: int) -> tuple[list[
     return kept, {name: other for name, other in same.items() if name not in names}
 
 
-def _are_alike(codes: NDArray[np.uint8], others: NDArray[np.uint8]) -> bool:
+def _are_alike(codes: Codes, others: Codes) -> bool:
     """Return whether two arrays of codes are functions of each other."""
-    both = np.flatnonzero(np.bincount(codes * np.uint16(256) + others))
-    return both.size == np.unique(both >> 8).size == np.unique(both & 255).size
+    there = np.zeros((256, 256), np.bool_)
+    for start, stop in blocks(codes.bins.size):
+        some = slice(start, stop)
+        there[codes.of_rows(some), others.of_rows(some)] = True
+    return bool((there.sum(axis=0) <= 1).all() and (there.sum(axis=1) <= 1).all())

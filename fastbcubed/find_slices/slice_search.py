@@ -13,6 +13,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,10 +21,10 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.errors import OptionError, Word, arg, first_few
-from fastbcubed.find_slices.coded_columns import CodedColumn, Value, slice_sums
-from fastbcubed.find_slices.unit_order import UnitOrder
+from fastbcubed.find_slices.coded_columns import CodedColumn, Value
+from fastbcubed.find_slices.losses_by_unit import Claim, Losses, Members
 from fastbcubed.runtime.threads import Pool
-from fastbcubed.types import Floats
+from fastbcubed.types import Floats, Mask
 
 #: Maximum number of slices examined, and of rows processed for them.
 MOST_SLICES, MOST_STEPS = 100_000_000, 200_000_000_000
@@ -55,62 +56,14 @@ class Candidate(NamedTuple):
         """Return the values of its conditions."""
         return [columns[at].values[code] for at, code in self.conditions]
 
-    def rows(self, columns: Sequence[CodedColumn], part: slice) -> NDArray[np.bool_]:
+    def rows(self, columns: Sequence[CodedColumn], part: slice) -> Mask:
         """Return the mask of its rows within a part of all rows."""
         found = None
         for at, code in self.conditions:
-            own = columns[at].codes[part] == code
+            own = columns[at].codes.of_rows(part) == code
             found = own if found is None else np.logical_and(found, own, out=found)
         assert found is not None
         return found
-
-
-@dataclass(frozen=True, eq=False)
-class Losses:
-    """The losses of rows, sorted by unit, beyond the mean of their half."""
-
-    order: UnitOrder
-    moved: Floats  #: weight * (loss - mean of the half)
-    weight: Floats  #: empty if all weights are 1
-
-    @classmethod
-    def of(cls, order: UnitOrder, losses: Floats, weight: Floats) -> Losses:
-        """Return the losses, given in the order of units, relative to the mean of each half."""
-        moved = np.empty(losses.size)
-        for half in order.halves:
-            own, mass = losses[half], weight[half] if weight.size else None
-            mean = 0.0 if not own.size else float(np.average(own, weights=mass))
-            moved[half] = own - mean if mass is None else mass * (own - mean)
-        return cls(order, moved, weight)
-
-    def whole(self, part: slice) -> Floats:
-        """Return the weight and the summed `moved` of each unit in a part of the rows. Shape (n_units, 2)."""
-        moved = self.moved[part]
-        mass = self.weight[part] if self.weight.size else np.ones(moved.size)
-        return np.stack([self.order.by_unit(part, mass), self.order.by_unit(part, moved)], axis=1)
-
-
-def influences(part: Floats, whole: Floats) -> Floats:
-    """Return each unit's contribution to a slice's loss beyond the mean of a whole that contains it: e_u above.
-
-    Shapes: (n_units, 2), weight and loss of each unit in the slice and in the whole.
-
-    >>> whole = np.array([[2.0, 1.0], [2.0, 0.0]])  # of mean 1/4
-    >>> influences(np.array([[1.0, 1.0], [1.0, 0.0]]), whole).tolist()  # a is 1/2
-    [0.5, 0.0]
-    """
-    (mass, moved), (mass_of_whole, of_whole) = part.T, whole.T
-    total = float(mass_of_whole.sum())
-    if not total:
-        return np.zeros(moved.size)
-    mean, share = float(of_whole.sum()) / total, float(mass.sum()) / total
-    return (moved - mean * mass) - share * (of_whole - mean * mass_of_whole)
-
-
-def score(moved: Floats) -> float:
-    """Return the sum of the units' contributions, divided by the square root of the sum of their squares."""
-    squares = float(np.sum(moved * moved))
-    return float(np.sum(moved)) / math.sqrt(squares) if squares > 0 else 0.0
 
 
 # -- Candidates ------------------------------------------------------------------------------------
@@ -156,34 +109,27 @@ def candidates(
     pool: Pool,
 ) -> list[Candidate]:
     """Return the slices with the highest scores on the searched half, best first."""
-    half = losses.order.halves[0]
-    unit, moved = losses.order.unit[half], losses.moved[half]
-    weight = losses.weight[half] if losses.weight.size else losses.weight
-    of_unit = losses.order.by_unit(half, moved)
-    squares = float(np.sum(of_unit * of_unit))
+    codes = [each.codes for each in columns]
+    alone = pool.map(lambda own: next(losses.slice_sums([], [own])), codes, stage="slices")
+    worth = _Worth.of(alone, losses, min_items, signs)
 
     def look(first: tuple[int, ...]) -> list[Candidate]:
         """Return candidates of the sets that consist of these columns and one further column."""
-        base, found = np.zeros(unit.size, np.int32), list[Candidate]()
-        sizes = [len(columns[at].values) for at in first]
-        strides = [math.prod(sizes[:k]) for k in range(len(sizes) + 1)]
-        for at, stride in zip(first, strides, strict=False):
-            base += columns[at].codes[half] * np.int32(stride)
-        for own in by_first[first]:
-            last = columns[own[-1]]
-            every = [*sizes, len(last.values)]
-            sums = slice_sums(
-                math.prod(every), base, last.codes[half], strides[-1], unit, moved, weight, of_unit
-            )
-            for key, *figures in zip(*_best(sums, every, squares, min_items, signs), strict=True):
-                codes = [int(key // stride % size) for stride, size in zip(strides, every, strict=True)]
-                found.append(Candidate(tuple(map(Condition, own, codes)), *map(float, figures)))
+        sets, found = by_first[first], list[Candidate]()
+        for own, sums in zip(
+            sets,
+            losses.slice_sums([codes[at] for at in first], [codes[own[-1]] for own in sets]),
+            strict=True,
+        ):
+            found += worth.best(own, sums)
         return found
 
     by_first: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for own in sets_of_columns(columns, depth):
-        by_first.setdefault(own[:-1], []).append(own)
-    found = [each for some in pool.map(look, list(by_first), stage="slices") for each in some]
+        if len(own) > 1:
+            by_first.setdefault(own[:-1], []).append(own)
+    found = [each for at, sums in enumerate(alone) for each in worth.best((at,), sums)]
+    found += [each for some in pool.map(look, list(by_first), stage="slices") for each in some]
     ranked = sorted(found, key=lambda each: _rank(each, columns))
     by_size = [
         [each for each in ranked if len(each.conditions) == size][:LOOKED_AT] for size in range(1, depth + 1)
@@ -201,38 +147,55 @@ def _rank(each: Candidate, columns: Sequence[CodedColumn]) -> tuple[float, int, 
     return -round(abs(each.score) - SIMPLER * (n - 1), 6), n, round(each.share, 6), texts
 
 
-def _best(
-    sums: Floats, sizes: Sequence[int], squares: float, min_items: int, signs: Sequence[int]
-) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """Return the numbers, scores and shares of the slices of a set of columns that may be proposed.
+class _Worth(NamedTuple):
+    """The figures with which sums of slices on the searched half are compared."""
 
-    For several columns, the score of the loss beyond the sum of what each value contributes on its own must also be
-    high.
-    """
-    n, mass, units, moved, own, product = (sums[:, k] for k in range(6))
-    share = mass / max(float(mass.sum()), 1e-300)
-    variance = own - 2 * share * product + share * share * squares
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scores = np.where(variance > 1e-12 * squares, moved / np.sqrt(np.maximum(variance, 0)), 0.0)
-    together = scores
-    if len(sizes) > 1:
+    mass: float  #: weight of all rows
+    squares: float  #: sum of squares of the units' losses
+    means: list[Floats]  #: mean loss of each code, by column
+    min_items: int
+    signs: Sequence[int]
+
+    @classmethod
+    def of(cls, alone: Sequence[Floats], losses: Losses, min_items: int, signs: Sequence[int]) -> _Worth:
+        """Return the figures, given the sums of slices of single columns."""
+        own = kernels.slices
         with np.errstate(divide="ignore", invalid="ignore"):
-            added = np.sum([_means(moved, mass, sizes, at) for at in range(len(sizes))], axis=0)
-            together = np.where(scores != 0, scores * (1 - mass * added / moved), 0.0)
-    enough = (2 * n >= min_items) & (units >= FEWEST_UNITS) & (share <= LARGEST)
-    signed = np.max([np.minimum(sign * scores, sign * together) for sign in signs], axis=0)
-    there = np.flatnonzero(enough & (signed >= PROPOSED))
-    first = there[np.argsort(-np.round(signed[there], 6), kind="stable")[:OF_EACH]]
-    return first, scores[first], share[first]
+            means = [sums[:, own.MOVED] / sums[:, own.WEIGHT] for sums in alone]
+        squares = float(np.sum(losses.of_unit * losses.of_unit))
+        return cls(losses.mass(losses.order.halves[0]), squares, means, min_items, signs)
 
+    def best(self, columns: tuple[int, ...], sums: Floats) -> list[Candidate]:
+        """Return the slices of a set of columns that may be proposed.
 
-def _means(moved: Floats, mass: Floats, sizes: Sequence[int], at: int) -> Floats:
-    """Return, for each slice, the mean of all rows that have its value in one of the columns. Shape (n_slices,)."""
-    shape, others = sizes[::-1], tuple(k for k in range(len(sizes)) if k != len(sizes) - 1 - at)
-    of_value = moved.reshape(shape).sum(axis=others, keepdims=True) / mass.reshape(shape).sum(
-        axis=others, keepdims=True
-    )
-    return np.broadcast_to(of_value, shape).ravel()
+        For several columns, the score of the loss beyond the sum of what each value contributes on its own must also
+        be high.
+        """
+        n, mass, units, moved, own, product = sums[:, :6].T
+        share = mass / max(self.mass, 1e-300)
+        variance = own - 2 * share * product + share * share * self.squares
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scores = np.where(variance > 1e-12 * self.squares, moved / np.sqrt(np.maximum(variance, 0)), 0.0)
+        large = scores >= PROPOSED if -1 not in self.signs else np.abs(scores) >= PROPOSED
+        enough = (2 * n >= self.min_items) & (units >= FEWEST_UNITS) & (share <= LARGEST)
+        there = np.flatnonzero(large & enough)
+        codes, left = [], there
+        for at in columns:
+            codes.append(left % self.means[at].size)
+            left = left // self.means[at].size
+        together = scores[there]
+        if len(columns) > 1:
+            added = np.sum([self.means[at][code] for at, code in zip(columns, codes, strict=True)], axis=0)
+            together = together * (1 - mass[there] * added / moved[there])
+        signed = np.max([np.minimum(sign * scores[there], sign * together) for sign in self.signs], axis=0)
+        first = np.argsort(-np.round(signed, 6), kind="stable")[:OF_EACH]
+        return [
+            Candidate(
+                tuple(Condition(at, int(code[k])) for at, code in zip(columns, codes, strict=True)),
+                float(scores[there[k]]), float(share[there[k]]),
+            )
+            for k in first[signed[first] >= PROPOSED].tolist()
+        ]  # fmt: skip
 
 
 # -- Proposals -------------------------------------------------------------------------------------
@@ -256,40 +219,33 @@ class Part:
     """A range of rows, consisting of whole units, on which slices are compared."""
 
     def __init__(self, columns: Sequence[CodedColumn], losses: Losses, rows: slice) -> None:
-        self._columns, self._rows = columns, rows
-        self.whole = losses.whole(rows)
-        unit = losses.order.unit[rows]
-        self._unit = unit - unit[0] if unit.size else unit
-        self._moved = losses.moved[rows][None]
+        self._columns, self._rows, self._valued = columns, rows, losses.rows
         self._weight = losses.weight[rows] if losses.weight.size else losses.weight
+        self.total = losses.mass(rows)  #: the total weight of all rows
 
-    def rows(self, each: Candidate) -> NDArray[np.bool_]:
-        """Return the mask of a slice's rows."""
-        return each.rows(self._columns, self._rows)
+    def members(self, each: Candidate) -> Members:
+        """Return a function for the mask of a slice's rows within a part of all rows."""
+        return partial(each.rows, self._columns)
 
-    def weight(self, rows: NDArray[np.bool_]) -> float:
+    def weight(self, rows: Mask) -> float:
         """Return the total weight of the rows in a mask."""
         return float(np.sum(self._weight[rows]) if self._weight.size else np.count_nonzero(rows))
 
-    @property
-    def total(self) -> float:
-        """The total weight of all rows."""
-        return float(self.whole[:, 0].sum())
+    def beyond(self, inside: Members, of: Members | None = None) -> Claim:
+        """Return the claim that rows lose more than the mean of all rows, or of the rows `of` among which they are."""
 
-    def _by_unit(self, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Floats:
-        """Return weight and loss of each unit's rows: in neither mask, the first, the second, both. Shape (n, 4, 2)."""
-        sums = np.zeros((len(self.whole), 4, 2))
-        parts = first.view(np.uint8) + 2 * second.view(np.uint8)
-        kernels.slices.add_by_unit(parts, self._unit, self._moved, self._weight, sums)
-        return sums
+        def parts(rows: slice) -> NDArray[np.uint8]:
+            own = inside(rows)
+            if of is None:
+                return own.view(np.uint8) + np.uint8(1)
+            among = of(rows)
+            return among.view(np.uint8) + (own & among).view(np.uint8)
 
-    def beyond_all(self, rows: NDArray[np.bool_], of: NDArray[np.bool_] | None = None) -> Floats:
-        """Return each unit's contribution to the loss of `rows` beyond the mean of all rows, or of the rows `of`."""
-        sums = self._by_unit(rows, np.ones(rows.size, np.bool_) if of is None else of)
-        return influences(sums[:, 3], self.whole if of is None else sums[:, 2] + sums[:, 3])
+        sums = self._valued.by_part(self._rows, parts, 3)
+        return self._valued.claim(self._rows, parts, beyond_rest(sums[1:, 1:]))
 
-    def together(self, each: Candidate) -> list[Floats]:
-        """Return each unit's contribution to a slice's loss beyond what its conditions contribute separately.
+    def together(self, each: Candidate) -> list[Claim]:
+        """Return the claims that a slice loses more than its conditions contribute separately.
 
         This is the slice's mean, minus that of rows that lack one condition, minus that of rows that lack the others,
         plus that of rows that lack both. There is one array per condition, except that two conditions give the same
@@ -301,17 +257,49 @@ class Part:
         found = []
         for one in splits:
             others = Candidate(tuple(other for other in each.conditions if other != one))
-            sums = self._by_unit(self.rows(Candidate((one,))), self.rows(others))
-            mass = np.maximum(sums[:, :, 0].sum(axis=0), 1e-300)
-            found.append(sums[:, :, 1] @ (np.array([1.0, -1.0, -1.0, 1.0]) / mass))
+            first, second = self.members(Candidate((one,))), self.members(others)
+
+            def parts(rows: slice, first: Members = first, second: Members = second) -> NDArray[np.uint8]:
+                return first(rows).view(np.uint8) + np.uint8(2) * second(rows).view(np.uint8)
+
+            mass = np.maximum(self._valued.by_part(self._rows, parts, 4)[:, 1], 1e-300)
+            factors = np.zeros((4, 2))
+            factors[:, 1] = np.array([1.0, -1.0, -1.0, 1.0]) / mass
+            found.append(self._valued.claim(self._rows, parts, factors))
         return found
 
-    def claims(self, proposal: Proposal) -> list[Floats]:
-        """Return each unit's contribution to the claims about a slice, first that it loses more than the rest."""
-        rows = self.rows(proposal.slice)
-        found = [self.beyond_all(rows), *self.together(proposal.slice)]
-        found += [self.beyond_all(rows, self.rows(each.slice)) for each in proposal.within]
-        return found + [self.beyond_all(rows, ~self.rows(each.slice)) for each in proposal.beyond]
+    def claims(self, proposal: Proposal) -> list[Claim]:
+        """Return the claims about a slice, first that it loses more than the rest."""
+        inside = self.members(proposal.slice)
+        found = [self.beyond(inside), *self.together(proposal.slice)]
+        found += [self.beyond(inside, self.members(each.slice)) for each in proposal.within]
+        return found + [self.beyond(inside, outside(self.members(each.slice))) for each in proposal.beyond]
+
+
+def beyond_rest(sums: Floats) -> Floats:
+    """Return the factors of weight and loss by which rows contribute to a slice's loss beyond a whole: to e_u above.
+
+    Shapes: (2, 2), weight and loss of the whole outside and inside the slice, to (3, 2): of rows that are not in the
+    whole, and of those outside and inside the slice.
+
+    >>> beyond_rest(np.array([[2.0, 0.0], [2.0, 1.0]])).tolist()  # a is 1/2, M is 1/4
+    [[0.0, 0.0], [0.125, -0.5], [-0.125, 0.5]]
+    """
+    factors, (mass, moved) = np.zeros((3, 2)), sums.sum(axis=0).tolist()
+    if mass:
+        mean, share = moved / mass, float(sums[1, 0]) / mass
+        factors[1:] = np.array([[-share], [1 - share]]) * [-mean, 1.0]
+    return factors
+
+
+def outside(members: Members) -> Members:
+    """Return the function for the mask of all other rows."""
+    return lambda rows: ~members(rows)
+
+
+def as_members(mask: Mask) -> Members:
+    """Return the function for a mask that is known, of the first rows."""
+    return lambda rows: mask[rows]
 
 
 def propose(
@@ -323,11 +311,12 @@ def propose(
     earlier proposal is listed with it as alike. A slice of several conditions must lose more than the sum of what its
     conditions contribute separately.
     """
-    part = Part(columns, losses, slice(0, losses.order.sampled))
+    sample = slice(0, losses.order.sampled)
+    part = Part(columns, losses, sample)
     proposals: list[Proposal] = []
-    masks: list[NDArray[np.bool_]] = []
+    masks: list[Mask] = []
     for each in found:
-        rows, made = part.rows(each), Proposal(each)
+        rows, made = each.rows(columns, sample), Proposal(each)
         own, sign = part.weight(rows), math.copysign(1.0, each.score)
         alike = _alike(part, rows, proposals, masks)
         if alike is not None:
@@ -336,11 +325,9 @@ def propose(
                     alike.slice, each = each, alike.slice
                 alike.alike.append(each)
         elif own and _says_more(part, made, rows, sign, proposals, masks):
-            for known, others in zip(
-                proposals, masks, strict=True
-            ):  # finds earlier proposals that it contains
+            for other, others in zip(proposals, masks, strict=True):  # finds earlier ones that it contains
                 if part.weight(rows & others) >= ALIKE * part.weight(others):
-                    known.within.append(made)
+                    other.within.append(made)
             proposals.append(made)
             masks.append(rows)
         if len(proposals) == limit:
@@ -348,38 +335,35 @@ def propose(
     return proposals
 
 
-def _alike(
-    part: Part, rows: NDArray[np.bool_], proposals: Sequence[Proposal], masks: Sequence[NDArray[np.bool_]]
-) -> Proposal | None:
+def _alike(part: Part, rows: Mask, proposals: Sequence[Proposal], masks: Sequence[Mask]) -> Proposal | None:
     """Return the proposal that has nearly the same items, or nearly the complement, if there is one."""
     own, total = part.weight(rows), part.total
-    for known, others in zip(proposals, masks, strict=True):
+    for other, others in zip(proposals, masks, strict=True):
         common, theirs = part.weight(rows & others), part.weight(others)
         for same, size in ((common, theirs), (own - common, total - theirs)):
             if same >= ALIKE * max(own, size):
-                return known
+                return other
     return None
 
 
 def _says_more(
     part: Part,
     made: Proposal,
-    rows: NDArray[np.bool_],
+    rows: Mask,
     sign: float,
     proposals: Sequence[Proposal],
-    masks: Sequence[NDArray[np.bool_]],
+    masks: Sequence[Mask],
 ) -> bool:
     """Return whether a slice differs from its conditions and from the proposals; record which to compare it with."""
-    if any(sign * score(each) < BEYOND for each in part.together(made.slice)):
+    if any(sign * each.score < BEYOND for each in part.together(made.slice)):
         return False
     own = part.weight(rows)
-    for known, others in zip(proposals, masks, strict=True):
+    for other, others in zip(proposals, masks, strict=True):
         common = part.weight(rows & others)
-        if common <= APART * own or sign != math.copysign(1.0, known.slice.score):
+        if common <= APART * own or sign != math.copysign(1.0, other.slice.score):
             continue
         inside = common >= ALIKE * own
-        of = others if inside else ~others
-        if sign * score(part.beyond_all(rows, of)) < BEYOND:
+        if sign * part.beyond(as_members(rows), as_members(others if inside else ~others)).score < BEYOND:
             return False
-        (made.within if inside else made.beyond).append(known)
+        (made.within if inside else made.beyond).append(other)
     return True

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.runtime.threads import BLOCK, blocks
 from fastbcubed.types import Codes, Floats
 
 #: Number of rows, rounded up to whole units, by which cuts of numbers, ids and alike slices are determined.
@@ -30,25 +32,39 @@ class UnitOrder:
     The order does not depend on the order of rows or on the numbers of units, so all engines search the same half.
     """
 
-    rows: NDArray[np.int64]  #: the original positions of the sorted rows; shape (n,)
+    rows: Codes  #: the original positions of the sorted rows; shape (n,)
     unit: NDArray[np.int32]  #: the unit of each of these rows, ascending; shape (n,)
     starts: NDArray[np.int64]  #: where each unit begins, and the end; shape (n_units + 1,)
     n_search: int  #: number of rows of the first half of the units, which is searched
 
     @classmethod
-    def of(cls, units: Codes, words: NDArray[np.uint64], seed: int) -> UnitOrder:
-        """Sort rows by unit; a unit's place depends on the sum of its items' hash words. Shapes: (n,), (n,)."""
+    def of(cls, units: Codes, words: Callable[[slice], NDArray[np.uint64]], seed: int) -> UnitOrder:
+        """Sort rows by unit; a unit's place depends on the sum of its items' hash words.
+
+        Parameters
+        ----------
+        units : array of shape (n,)
+            The unit of each row.
+        words : callable
+            Returns the hash words of consecutive rows; those of all rows would take eight bytes each.
+        seed : int
+            Seed of the order of units.
+        """
         n_units = int(units.max(initial=-1)) + 1
         sums = np.zeros(n_units, np.uint64)
-        np.add.at(sums, units, words)
-        start = mixed(np.array([(seed * STEP + STEP) % 2**64], np.uint64))
+        for start, stop in blocks(units.size):
+            np.add.at(sums, units[start:stop], words(slice(start, stop)))
+        first = mixed(np.array([(seed * STEP + STEP) % 2**64], np.uint64))
         place = np.empty(n_units, np.int32)
-        place[np.argsort(mixed(sums ^ start), kind="stable")] = np.arange(n_units, dtype=np.int32)
+        place[np.argsort(mixed(sums ^ first), kind="stable")] = np.arange(n_units, dtype=np.int32)
         unit = place[units]
         starts = np.concatenate([[0], np.cumsum(np.bincount(unit, minlength=n_units))])
-        rows = np.empty(unit.size, np.int64)
+        rows: Codes = np.empty(unit.size, np.int32 if unit.size < 2**31 else np.int64)
         kernels.slices.place_rows(unit, starts[:-1].copy(), rows)
-        return cls(rows, unit[rows], starts, int(starts[(n_units + 1) // 2]))
+        for start, stop in blocks(n_units):  # what unit[rows] is, without as many positions of 64 bits
+            counts = np.diff(starts[start : stop + 1])
+            unit[starts[start] : starts[stop]] = np.repeat(np.arange(start, stop, dtype=np.int32), counts)
+        return cls(rows, unit, starts, int(starts[(n_units + 1) // 2]))
 
     @property
     def n_units(self) -> int:
@@ -65,6 +81,14 @@ class UnitOrder:
         """The number of rows in the sample: whole units at the front of the searched half."""
         ends = self.starts[: (self.n_units + 1) // 2 + 1]
         return int(ends[min(int(np.searchsorted(ends, SAMPLED)), ends.size - 1)])
+
+    def blocks(self, rows: slice) -> Iterator[slice]:
+        """Yield the blocks of whole units that rows of whole units consist of."""
+        at = rows.start
+        while at < rows.stop:
+            end = int(self.starts[np.searchsorted(self.starts, min(at + BLOCK, rows.stop))])
+            yield slice(at, end)
+            at = end
 
     def by_unit(self, rows: slice, values: Floats) -> Floats:
         """Sum values over each unit in a range of whole units. Shape (number of these units,)."""

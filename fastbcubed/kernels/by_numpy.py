@@ -351,3 +351,8 @@ def close_cells(
     cells["fp"][start:stop] = fp
     n_clusters[part_from:part_to] = found
     return None
+
+
+def take_codes(place, codes, rows, taken):
+    """Write the place of the code of each of some rows."""
+    taken[:] = place[codes[rows]]

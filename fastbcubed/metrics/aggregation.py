@@ -26,7 +26,7 @@ from fastbcubed.inputs.arrays import read_only
 from fastbcubed.metrics.bcubed import LOSSES, losses_of
 from fastbcubed.metrics.metric import Metric, Sums
 from fastbcubed.runtime.threads import Pool, blocks
-from fastbcubed.types import Floats
+from fastbcubed.types import Codes, Floats
 
 #: The key of the sum of weights in mappings of sums by score.
 WEIGHT = ""
@@ -255,9 +255,16 @@ def cell_scores(contingency: Contingency, metric: Metric) -> Floats:
     return scores / whole
 
 
-def item_scores(contingency: Contingency, metric: Metric) -> Floats:
-    """Return a score of each row, NaN where it is not scored. Shape (n_rows,)."""
+def item_scores(contingency: Contingency, metric: Metric, which: Codes | None = None) -> Floats:
+    """Return a score of each row, NaN where it is not scored, or of some scored rows. Shape (n_rows,)."""
     rows = _rows(contingency, metric)
+    if which is not None:
+        if differs_within_cells(contingency, metric):
+            return item_scores(contingency, metric)[which]
+        of_cell, found = cell_scores(contingency, metric), np.empty(which.size)
+        for a, b in blocks(which.size, CELL_BLOCK):
+            found[a:b] = of_cell[rows.cell[which[a:b]]]
+        return found
     scores = np.full(rows.cell.size, np.nan)
     if not differs_within_cells(contingency, metric):
         scored = rows.cell >= 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import (
     ColumnError,
@@ -25,14 +25,13 @@ from fastbcubed.errors import (
     quoted,
 )
 from fastbcubed.find_slices.coded_columns import CodedColumn, code_column, without_repeats
+from fastbcubed.find_slices.losses_by_unit import Claim, Losses, Parts, ValuedRows
 from fastbcubed.find_slices.slice_search import (
-    Losses,
     Part,
     Proposal,
     candidates,
     propose,
     require_work,
-    score,
 )
 from fastbcubed.find_slices.unit_order import UnitOrder
 from fastbcubed.inputs.arrays import has_columns, take_rows
@@ -50,8 +49,9 @@ from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slices import attribute_values, id_parts, shared_attribute, size_named, slice_codes
 from fastbcubed.results.standard_errors import standard_error
 from fastbcubed.runtime.arguments import as_several, seed_of, whole_number
-from fastbcubed.runtime.threads import Pool
-from fastbcubed.types import Codes, Floats
+from fastbcubed.runtime.memory_budget import Gate
+from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Codes, Floats, RowNumbers, Words
 
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 #: Memory needed for the search: bytes per row, per row and column, and per unit for its sums.
 ROW_BYTES, COLUMN_BYTES, UNIT_BYTES = 90, 12, 210
+#: Bytes of columns that are coded at the same time, beside the first; bytes per row for the numbers of values.
+AT_ONCE, NUMBER_BYTES = 1 << 30, 6
 #: Maximum number of columns searched, and of columns that define one slice.
 MOST_COLUMNS, DEEPEST = 1000, 4
 #: Minimum number of components: they are split into a searched and a tested half, each of which needs several.
@@ -171,12 +173,15 @@ def explain(
     kept, figures = self.kept, self.figures
     kept.require_items()
     metric = explained(kept.cells, loss, figures.beta, figures.metrics)
-    cell = kept.rows.cell
-    scored = np.flatnonzero(cell >= 0)
     kept.require_room(ROW_BYTES, "explaining the loss")
     columns = columns_of(kept, attributes)
-    units = self.standard_errors.components.by_cell()[cell[scored]]
-    question = Question([score_of_rows(kept.cells, metric, figures.beta, scored)], loss_name(loss, metric))
+    cell, of_cell = kept.rows.cell, self.standard_errors.components.by_cell()
+    scored = None if (cell >= 0).all() else np.flatnonzero(cell >= 0)
+    units = (of_cell.astype(np.int32) if of_cell.size < 2**31 else of_cell)[
+        cell if scored is None else cell[scored]
+    ]
+    del of_cell
+    question = Question([RowScore.of(kept.cells, metric, figures.beta)], loss_name(loss, metric))
     names = {side: name for side, name in self.names.items() if name}
     return explain_rows(kept, question, columns, scored, units, options, names)
 
@@ -211,10 +216,30 @@ def _perfect(metric: Metric) -> float:
 class RowScore:
     """A score of one run, with the item scores whose means it depends on."""
 
+    table: Contingency
     metric: Metric
     needed: Sequence[Metric]
-    values: Floats  #: shape (n_needed, n)
     beta: float
+
+    @classmethod
+    def of(cls, table: Contingency, metric: Metric, beta: float) -> RowScore:
+        """Return a score of a run with the item scores that it needs."""
+        return cls(table, metric, needed_by([metric], beta), beta)
+
+    def of_rows(self, rows: Codes, into: Floats) -> None:
+        """Write the item scores of these rows, or raise MetricError if some are undefined.
+
+        Shapes: (n,), (n_needed, n).
+        """
+        for each, own in zip(self.needed, into, strict=True):
+            own[:] = aggregation.item_scores(self.table, each, rows)
+        unknown = 0
+        for start, stop in blocks(rows.size):
+            unknown += int(np.count_nonzero(~np.isfinite(into[:, start:stop]).all(axis=0)))
+        if unknown:
+            raise MetricError(
+                f"{self.metric.name} is not defined for {unknown:,} of {rows.size:,} items, so their loss is unknown"
+            )
 
     def of_means(self, means: Floats) -> float:
         """Return the score, given the means of the item scores."""
@@ -238,22 +263,6 @@ class RowScore:
         sign, own = (1.0 if self.metric.best == "lower" else -1.0), self.slopes(means)
         perfect = np.array([_perfect(each) for each in self.needed])
         return sign * (own @ values - own @ perfect)
-
-    def of_rows(self, rows: NDArray[np.int64]) -> RowScore:
-        """Return the score with the item scores of these rows only."""
-        return RowScore(self.metric, self.needed, self.values[:, rows], self.beta)
-
-
-def score_of_rows(table: Contingency, metric: Metric, beta: float, rows: NDArray[np.int64]) -> RowScore:
-    """Return a score with the item scores of these rows, or raise MetricError if some are undefined."""
-    needed = needed_by([metric], beta)
-    values = np.array([aggregation.item_scores(table, each)[rows] for each in needed])
-    if not np.isfinite(values).all():
-        n = int(np.count_nonzero(~np.isfinite(values).all(axis=0)))
-        raise MetricError(
-            f"{metric.name} is not defined for {n:,} of {rows.size:,} items, so their loss is unknown"
-        )
-    return RowScore(metric, needed, values, beta)
 
 
 class Question(NamedTuple):
@@ -375,25 +384,38 @@ def _all_names(items: Items, extra: AttributeTable | None) -> list[str]:
 # -- The search ------------------------------------------------------------------------------------
 
 
-def words_of(items: Items, rows: NDArray[np.int64], pool: Pool) -> NDArray[np.uint64]:
-    """Return a hash of each item's id, which does not depend on the order of rows."""
-    ids = as_column(items.ids(rows), "item")
-    return write_both(ids.plain, WORDS, pool)[0].view(np.uint64)
+def words_of(items: Items, scored: RowNumbers | None, pool: Pool) -> Callable[[slice], Words]:
+    """Return a function for hashes of the ids of consecutive rows, which do not depend on the order of all rows."""
+
+    def words(some: slice) -> Words:
+        rows = np.arange(some.start, some.stop) if scored is None else scored[some]
+        return write_both(as_column(items.ids(rows), "item").plain, WORDS, pool)[0].view(np.uint64)
+
+    return words
+
+
+def without_gaps(units: Codes) -> tuple[Codes, int]:
+    """Return units, numbered without gaps, and their number. Shape (n,)."""
+    there = np.zeros(int(units.max(initial=-1)) + 1, np.bool_)
+    for start, stop in blocks(units.size):
+        there[units[start:stop]] = True
+    n = int(np.count_nonzero(there))
+    return (units if n == there.size else (np.cumsum(there) - 1)[units]), n
 
 
 def explain_rows(
     kept: Kept,
     question: Question,
     columns: Sequence[Attribute],
-    scored: NDArray[np.int64],
+    scored: RowNumbers | None,
     units: Codes,
     options: Options,
     names: Mapping[str, str],
 ) -> Explanation:
-    """Return the explanation for the rows in `scored`, with the unit of each."""
+    """Return the explanation for the rows in `scored`, None for all rows, with the unit of each."""
     from fastbcubed.results.explanation import Explanation
 
-    n_units = int(np.unique(units).size)
+    units, n_units = without_gaps(units)
     if n_units < FEWEST:
         raise OptionError(
             f"the items are in {counted(n_units, 'component')} of truth and prediction, but at least {FEWEST} are "
@@ -404,11 +426,9 @@ def explain_rows(
     kept.require_room(ROW_BYTES + COLUMN_BYTES * len(columns), what, UNIT_BYTES * n_units)
     with Pool() as pool:
         order = UnitOrder.of(units, words_of(kept.require_items(), scored, pool), options.seed)
-        rows, found = scored[order.rows], question.runs
-        runs = [run.of_rows(order.rows) for run in found]
-        weight = kept.rows.weight[rows] if kept.cells.weighted else np.empty(0)
-        work = Work(runs, order, weight)
-        coded, left_out = _coded(columns, rows, work, options, pool)
+        del units
+        work = Work.of(question.runs, kept, order, scored)
+        coded, left_out = _coded(columns, scored, work, options, pool)
         n = require_work(coded, options.depth, order.n_search)
         best = candidates(coded, work.losses, options.depth, options.min_items, question.signs, pool)
         proposals = propose(best, coded, work.losses, options.limit)
@@ -431,26 +451,28 @@ def explain_rows(
 
 
 def _coded(
-    columns: Sequence[Attribute], rows: NDArray[np.int64], work: Work, options: Options, pool: Pool
+    columns: Sequence[Attribute], scored: RowNumbers | None, work: Work, options: Options, pool: Pool
 ) -> tuple[list[CodedColumn], dict[str, str]]:
     """Return the attributes as coded columns, and why others are left out; raise SliceError if no attribute is left."""
     every: list[CodedColumn] = []
     left_out: dict[str, str] = {}
-    moved, weight = (each[: work.order.n_search] for each in (work.losses.moved, work.weight))
-    reading = Lock()
+    reading, gate = Lock(), Gate(AT_ONCE)
 
     def code(each: Attribute) -> list[CodedColumn] | str:
-        try:
-            with reading:  # only one thread may read files at a time
-                values = each.read()
-            taken = pa.chunked_array([take_rows(values, rows)])
-            return code_column(
-                each.name, taken, work.order, moved, weight, options.min_items, named=each.is_named
-            )
-        except FastBCubedError as error:
-            if each.is_named:
-                raise
-            return str(error)
+        with ExitStack() as held:
+            try:
+                with (
+                    reading
+                ):  # only one thread may read files at a time; it waits for room before the next may
+                    values = each.read()
+                    if scored is not None:
+                        values = pa.chunked_array([take_rows(values, scored)])
+                    held.enter_context(gate.holding(values.nbytes + NUMBER_BYTES * len(values)))
+                return code_column(each.name, values, work.losses, options.min_items, named=each.is_named)
+            except FastBCubedError as error:
+                if each.is_named:
+                    raise
+                return str(error)
 
     for each, found in zip(columns, pool.map(code, columns, stage="slices"), strict=True):
         if isinstance(found, str):
@@ -484,17 +506,31 @@ def _adjust(rows: list[dict[str, Any]], level: float) -> None:
 class Work:
     """The rows of one or two runs, in the order of their units, and the computation of figures for slices."""
 
-    def __init__(self, runs: Sequence[RowScore], order: UnitOrder, weight: Floats) -> None:
-        self.runs, self.order, self.weight = runs, order, weight
-        self._means = [
-            np.average(run.values, axis=1, weights=weight if weight.size else None) for run in runs
-        ]
-        self.losses = Losses.of(order, self._lost([run.values for run in runs]), weight)
+    def __init__(self, runs: Sequence[RowScore], order: UnitOrder, values: Floats, weight: Floats) -> None:
+        """Take over item scores and weights, sorted by unit. Shapes: (n_runs, n_needed, n), (n,) or empty."""
+        self.runs, self.order = runs, order
+        total = float(weight.sum()) if weight.size else float(order.rows.size)
+        means = values @ weight / total if weight.size else values.mean(axis=2)
+        self._means = list(means)
+        lost = np.empty(order.rows.size)
+        for start, stop in blocks(lost.size):
+            lost[start:stop] = self._lost([own[:, start:stop] for own in values])
+        self.losses = Losses.of(order, lost, weight)
         self.overall = self._difference(
-            [run.of_means(means) for run, means in zip(runs, self._means, strict=True)]
+            [run.of_means(own) for run, own in zip(runs, self._means, strict=True)]
         )
-        #: item scores times weights, as summed by unit
-        self._values = [run.values * weight if weight.size else run.values for run in runs]
+        if weight.size:
+            values *= weight
+        self._valued = ValuedRows(order, values.reshape(-1, lost.size), weight)
+
+    @classmethod
+    def of(cls, runs: Sequence[RowScore], kept: Kept, order: UnitOrder, scored: RowNumbers | None) -> Work:
+        """Look up the item scores and the weights of rows, sorted by unit."""
+        rows = order.rows if scored is None else scored[order.rows]
+        values = np.empty((len(runs), len(runs[0].needed), rows.size))
+        for run, own in zip(runs, values, strict=True):
+            run.of_rows(rows, own)
+        return cls(runs, order, values, kept.rows.weight[rows] if kept.cells.weighted else np.empty(0))
 
     def _lost(self, values: Sequence[Floats]) -> Floats:
         """Return the losses of rows with these item scores, or of two runs the difference. Shape (n,)."""
@@ -505,61 +541,72 @@ class Work:
     def _difference(values: Sequence[Any]) -> Any:
         return values[0] if len(values) == 1 else values[1] - values[0]
 
-    def scored(self, sums: Sequence[Floats]) -> tuple[float, float | None, float | None, int]:
-        """Return the score of a set of rows, its interval and its number of units, from sums by unit for each run."""
-        mass = sums[0][:, 0]
-        total, n = float(mass.sum()), int(np.count_nonzero(mass))
-        if not total:
-            return math.nan, None, None, 0
-        moved, values = np.zeros(mass.size), []
-        for sign, run, own in zip(
-            (1.0,) if len(self.runs) == 1 else (-1.0, 1.0), self.runs, sums, strict=True
-        ):
-            means = own[:, 1:].sum(axis=0) / total
-            slopes = run.slopes(means)
-            moved += sign / total * (own[:, 1:] @ slopes - mass * float(means @ slopes))
+    def _means_of(self, sums: Floats) -> Floats:
+        """Return the means of item scores by run, given the sums of a set of rows. Shape (n_runs, n_needed)."""
+        return sums[2:].reshape(len(self.runs), -1) / max(float(sums[1]), 1e-300)
+
+    def _score(self, sums: Floats) -> float:
+        """Return the score of a set of rows, or its difference, from their sums; NaN without rows."""
+        if not sums[1]:
+            return math.nan
+        return self._difference(
+            [run.of_means(own) for run, own in zip(self.runs, self._means_of(sums), strict=True)]
+        )
+
+    def _interval(self, parts: Parts, part: int, sums: Floats) -> tuple[float | None, float | None]:
+        """Return the interval of the score of the rows in a part."""
+        if not sums[1]:
+            return None, None
+        factors, values = np.zeros((2, sums.size - 1)), []
+        signs = (1.0,) if len(self.runs) == 1 else (-1.0, 1.0)
+        slopes = []
+        for sign, run, means in zip(signs, self.runs, self._means_of(sums), strict=True):
+            slopes.append(sign / float(sums[1]) * run.slopes(means))
+            factors[part, 0] -= float(means @ slopes[-1])
             values.append(run.of_means(means))
-        value = self._difference(values)
-        error = float(standard_error(np.sum(moved * moved), n, max(map(abs, values))))
+        factors[part, 1:] = np.concatenate(slopes)
+        n, every = int(sums[0]), slice(0, self.order.rows.size)
+        squares = self._valued.claim(every, parts, factors).squares
+        error = float(standard_error(squares, n, max(map(abs, values))))
         metric = self.runs[0].metric
         ends = {} if len(self.runs) > 1 else {"low": metric.low, "high": metric.high}
-        found = of_slice(value, error, n, **ends)
-        return (value, None, None, n) if found is None else (value, *found, n)
+        return of_slice(self._difference(values), error, n, **ends) or (None, None)
 
     def row(
         self, proposal: Proposal, columns: Sequence[CodedColumn], tested: Part, sides: int
     ) -> dict[str, Any]:
         """Return the figures of a proposed slice, over all items and over the half that was not searched."""
-        mask = proposal.slice.rows(columns, slice(0, self.order.rows.size))
-        sums = [np.zeros((self.order.n_units, 2, 1 + len(own))) for own in self._values]
-        for own, values in zip(sums, self._values, strict=True):
-            kernels.slices.add_by_unit(mask.view(np.uint8), self.order.unit, values, self.weight, own)
-        outside, inside = ([own[:, part] for own in sums] for part in (0, 1))
-        (value, low, high, n), (other, other_low, other_high, _) = self.scored(inside), self.scored(outside)
-        half = (self.order.n_units + 1) // 2
-        again, elsewhere = (self.scored([own[half:] for own in part])[0] for part in (inside, outside))
-        masses, (lost, lost_outside) = zip(*map(self._lost_by, (inside, outside)), strict=True)
-        share, all_lost = masses[0] / sum(masses), masses[0] * lost + masses[1] * lost_outside
+
+        def parts(rows: slice) -> NDArray[np.uint8]:
+            return proposal.slice.rows(columns, rows).view(np.uint8)
+
+        searched, held_out = (self._valued.by_part(half, parts, 2) for half in self.order.halves)
+        outside, inside = searched + held_out
+        (low, high), (other_low, other_high) = (
+            self._interval(parts, part, own) for part, own in ((1, inside), (0, outside))
+        )
+        lost, lost_outside = (
+            float(self._lost(list(self._means_of(own)))) if own[1] else 0.0 for own in (inside, outside)
+        )
+        share = float(inside[1]) / float(inside[1] + outside[1])
+        all_lost = float(inside[1]) * lost + float(outside[1]) * lost_outside
         told = proposal.slice.values(columns)
         sign = math.copysign(1.0, proposal.slice.score)
-        p = max(_p_value(own, sign) for own in tested.claims(proposal))
+        p = max(_p_value(own, sign, self.order.n_units // 2) for own in tested.claims(proposal))
+        every = self.order.blocks(slice(0, self.order.rows.size))
         return {
             "slice": _name(told),
             "conditions": [{"attribute": each.attribute, **each.is_} for each in told],
-            "n_items": int(np.count_nonzero(mask)), "n_units": n, "share": share,
-            "inside": value, "inside_low": low, "inside_high": high,
-            "outside": other, "outside_low": other_low, "outside_high": other_high,
-            "share_of_loss": None if len(self.runs) > 1 or not all_lost else masses[0] * lost / all_lost,
+            "n_items": sum(int(np.count_nonzero(parts(rows))) for rows in every),
+            "n_units": int(inside[0]), "share": share,
+            "inside": self._score(inside), "inside_low": low, "inside_high": high,
+            "outside": self._score(outside), "outside_low": other_low, "outside_high": other_high,
+            "share_of_loss": None if len(self.runs) > 1 or not all_lost else float(inside[1]) * lost / all_lost,
             "excess": share * (lost - lost_outside) * (1.0 if len(self.runs) == 1 else -1.0),
-            "held_out_inside": again, "held_out_outside": elsewhere, "p": min(1.0, sides * p),
+            "held_out_inside": self._score(held_out[1]), "held_out_outside": self._score(held_out[0]),
+            "p": min(1.0, sides * p),
             "alike": [_name(each.values(columns)) for each in proposal.alike],
         }  # fmt: skip
-
-    def _lost_by(self, sums: Sequence[Floats]) -> tuple[float, float]:
-        """Return the weight of a set of rows, and their mean loss, which is linear in the item scores."""
-        whole = [own.sum(axis=0) for own in sums]
-        mass = float(whole[0][0])
-        return mass, float(self._lost([own[1:] / max(mass, 1e-300) for own in whole])) if mass else 0.0
 
     def power(self, level: float, sides: int) -> list[dict[str, Any]]:
         """Return, for slices with certain shares of the items, the difference that is detected 8 times in 10.
@@ -570,8 +617,8 @@ class Work:
         from statistics import NormalDist
 
         half = self.order.halves[1]
-        mass, moved = self.losses.whole(half).T
-        variance = float(np.sum(moved * moved)) / max(float(mass.sum()), 1e-300) ** 2
+        moved, mass = self.losses.by_unit(half), self.losses.mass(half)
+        variance = float(np.sum(moved * moved)) / max(mass, 1e-300) ** 2
         normal = NormalDist()
         reach = normal.inv_cdf(1 - level / sides) + normal.inv_cdf(POWER)
         metric, found = self.runs[0].metric, []
@@ -586,10 +633,8 @@ def _name(values: Iterable[Any]) -> str:
     return " & ".join(each.text for each in values)
 
 
-def _p_value(moved: Floats, sign: float) -> float:
-    """Return the one-sided p-value of a claim, from the contribution of each unit to it."""
-    squares = float(np.sum(moved * moved))
-    if not squares > 0:
+def _p_value(claim: Claim, sign: float, n_units: int) -> float:
+    """Return the one-sided p-value of a claim, given the number of units tested."""
+    if not claim.squares > 0:
         return 1.0
-    df = float(degrees_of_freedom(squares, float(np.sum(moved**4)), moved.size))
-    return t_tail(sign * score(moved), df)
+    return t_tail(sign * claim.score, float(degrees_of_freedom(claim.squares, claim.fourths, n_units)))

@@ -23,6 +23,8 @@ from fastbcubed.errors import (
     OptionError,
     SliceError,
 )
+from fastbcubed.find_slices import losses_by_unit, unit_order
+from fastbcubed.find_slices.losses_by_unit import Codes, Losses
 from fastbcubed.find_slices.unit_order import UnitOrder
 from fastbcubed.results.explain_items import words_of
 
@@ -97,9 +99,7 @@ def test_p_value_is_that_of_components_of_the_other_half() -> None:
     (row,) = found.rows
     assert row["slice"] == "country=JP"
     units = np.array(naive.components(rows))
-    order = UnitOrder.of(
-        units, words_of(ev.kept_items(), np.arange(len(rows)), fb.runtime.threads.Pool(1)), 0
-    )
+    order = UnitOrder.of(units, words_of(ev.kept_items(), None, fb.runtime.threads.Pool(1)), 0)
     half = set(order.rows[order.n_search :].tolist())
     assert not {units[k] for k in half} & {units[k] for k in order.rows[: order.n_search]}
     lost = naive.losses(rows, naive.scores_of_items(rows), "recall")
@@ -220,7 +220,9 @@ def test_ranges_hold_what_they_say() -> None:
 
     rng = np.random.default_rng(0)
     n = 2000
-    order = UnitOrder.of(np.arange(n) // 2, rng.integers(0, 2**63, n).astype(np.uint64), 0)
+    words = rng.integers(0, 2**63, n).astype(np.uint64)
+    order = UnitOrder.of(np.arange(n) // 2, words.__getitem__, 0)
+    few, unused = rng.integers(0, 40, n), [-9.0, *map(float, range(39)), None]  # -9 is not among the rows
     columns = {
         "ints": pa.array(rng.integers(-50, 50, n)),
         "floats": pa.array(np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n))),
@@ -231,20 +233,23 @@ def test_ranges_hold_what_they_say() -> None:
         "apart": pa.array(np.where(rng.random(n) < 0.3, -(2**63), rng.choice([2**63 - 1, 2**63 - 2], n))),
         "rare": pa.array(["a"] * 1500 + [f"b{k}" for k in range(500)]),
         "dictionary": pa.array(rng.choice(list("xyz"), n)).dictionary_encode(),
+        "with others": pa.DictionaryArray.from_arrays(few % 3 + 1, ["not there", "x", "y", "x"]),
+        "numbers of a dictionary": pa.DictionaryArray.from_arrays(pa.array(few + 1, mask=few == 7), unused),
     }  # fmt: skip
-    moved = rng.normal(size=order.n_search)
+    losses = Losses.of(order, rng.normal(size=n), np.empty(0))
     for name, values in columns.items():
         given = [None if isinstance(v, float) and v != v else v for v in values.to_pylist()]
         if name == "texts":
             given = [float(v) for v in given]
-        for column in code_column(
-            name, pa.chunked_array([values]), order, moved, np.empty(0), 50, named=True
-        ):
+        found = code_column(name, pa.chunked_array([values[:700], values[700:]]), losses, 50, named=True)
+        in_ranges = "ints", "floats", "texts", "beyond floats", "unsigned", "numbers of a dictionary"
+        assert len(found) == 1 + (name in in_ranges), name
+        for column in found:
+            codes = column.codes.of_rows(slice(0, n))
             for code, value in enumerate(column.values):
-                mine = column.codes == code
-                meets = [naive.is_in({name: v}, [{"attribute": name, **value.is_}]) for v in given]
-                assert mine.tolist() == meets, (name, value)
-            assert column.codes.max() < len(column.values)
+                meets = np.array([naive.is_in({name: v}, [{"attribute": name, **value.is_}]) for v in given])
+                assert (codes == code).tolist() == meets[order.rows].tolist(), (name, value)
+            assert codes.max() < len(column.values) == column.codes.n
 
 
 def test_times_are_written_as_people_write_them() -> None:
@@ -262,23 +267,59 @@ def test_times_are_written_as_people_write_them() -> None:
         assert not own.rows[0]["slice"].endswith(".000000")
 
 
-def test_sums_of_slices_are_those_of_loops() -> None:
-    from fastbcubed.find_slices.coded_columns import slice_sums
-
+@pytest.mark.parametrize("at_once", [1, 7, 64])
+def test_sums_of_slices_are_those_of_loops(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In blocks of any number of rows, of columns whose bins are codes, and finer than these."""
+    monkeypatch.setattr(losses_by_unit, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(losses_by_unit, "SLICES_AT_ONCE", at_once)
     rng = np.random.default_rng(1)
-    codes = rng.integers(0, 3, (2, 40)).astype(np.uint8)
-    unit = np.sort(rng.integers(0, 9, 40)).astype(np.int32)
+    bins = rng.integers(0, 3, (3, 40)).astype(np.uint8)
+    unit = np.unique(np.sort(rng.integers(0, 9, 40)), return_inverse=True)[1].astype(np.int32)
     values, weight = rng.normal(size=40), rng.random(40)
-    of_unit = np.bincount(unit, values, 9)
-    sums = slice_sums(9, codes[0].astype(np.int32), codes[1], 3, unit, values, weight, of_unit)
-    for a in range(3):
-        for b in range(3):
-            mine = (codes[0] == a) & (codes[1] == b)
-            by_unit = [float(values[mine & (unit == u)].sum()) for u in np.unique(unit[mine])]
-            squares = sum(x * x for x in by_unit)
-            products = sum(x * of_unit[u] for x, u in zip(by_unit, np.unique(unit[mine]), strict=True))
-            expected = [mine.sum(), weight[mine].sum(), len(by_unit), sum(by_unit), squares, products]
-            assert sums[a + 3 * b, :6].tolist() == pytest.approx(expected)
+    starts = np.append(np.searchsorted(unit, np.arange(unit[-1] + 1)), 40)
+    losses = Losses(UnitOrder(np.arange(40), unit, starts, 40), values, weight)
+    two = np.zeros(256, np.uint8)
+    two[2] = 1  # bins 0 and 1 are one code
+    first = Codes(bins[0], two, 2)
+    lasts = [Codes(bins[1], np.empty(0, np.uint8), 3), Codes(bins[2], two, 2)]
+    of_unit = np.bincount(unit, values, unit[-1] + 1)
+    for last, sums in zip(lasts, losses.slice_sums([first], lasts), strict=True):
+        whole = slice(0, 40)
+        for a in range(first.n):
+            for b in range(last.n):
+                mine = (first.of_rows(whole) == a) & (last.of_rows(whole) == b)
+                by_unit = [float(values[mine & (unit == u)].sum()) for u in np.unique(unit[mine])]
+                squares = sum(x * x for x in by_unit)
+                products = sum(x * of_unit[u] for x, u in zip(by_unit, np.unique(unit[mine]), strict=True))
+                expected = [mine.sum(), weight[mine].sum(), len(by_unit), sum(by_unit), squares, products]
+                assert sums[a + 2 * b, :6].tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("at_once", [1, 5, 1 << 20])
+def test_claims_are_sums_of_whole_units(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums by part and powers of what units add, in blocks of any size, by loops over units."""
+    monkeypatch.setattr(unit_order, "BLOCK", at_once)
+    rng = np.random.default_rng(2)
+    unit = np.repeat(np.arange(6, dtype=np.int32), [1, 4, 2, 1, 3, 5])
+    n, starts = unit.size, np.array([0, 1, 5, 7, 8, 11, 16])
+    values, weight, parts = rng.normal(size=(2, n)), rng.random(n), rng.integers(0, 3, n).astype(np.uint8)
+    rows = losses_by_unit.ValuedRows(UnitOrder(np.arange(n), unit, starts, 7), values, weight)
+    factors, some = rng.normal(size=(3, 3)), slice(1, 11)  # whole units 1 to 4
+    sums = rows.by_part(some, lambda block: parts[block], 3)
+    for part in range(3):
+        mine = [k for k in range(1, 11) if parts[k] == part]
+        expected = [len({unit[k] for k in mine}), weight[mine].sum(), *values[:, mine].sum(axis=1)]
+        assert sums[part].tolist() == pytest.approx(expected)
+    moved = [
+        sum(
+            factors[parts[k], 0] * weight[k] + factors[parts[k], 1:] @ values[:, k]
+            for k in range(1, 11)
+            if unit[k] == u
+        )
+        for u in range(1, 5)
+    ]
+    claim = rows.claim(some, lambda block: parts[block], factors)
+    assert tuple(claim) == pytest.approx([sum(x**power for x in moved) for power in (1, 2, 4)])
 
 
 # -- What is refused -------------------------------------------------------------------------------
