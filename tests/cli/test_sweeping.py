@@ -225,7 +225,7 @@ def test_columns_ascending_and_items(capsys: pytest.CaptureFixture[str]) -> None
     ("argv", "told"),
     [
         (["--threshold", "x"], "--threshold takes a number"),
-        (["--where", "precision"], "--where is a condition"),
+        (["--where", "precision"], "--where must be a condition"),
         (["--best", "f9"], "the curve has no score 'f9'"),
         (["--best", "f1*"], "--best must be a name, or numbers and names with"),
         (["--best", "1"], "--best is the same at every threshold"),

@@ -459,7 +459,7 @@ def test_scores_that_are_no_probabilities_are_told() -> None:
 
 @pytest.mark.parametrize("threshold", ["0.9", True, float("nan"), [0.9]])
 def test_thresholds_that_are_none(threshold: Any) -> None:
-    with pytest.raises(OptionError, match="threshold is"):
+    with pytest.raises(OptionError, match="threshold must be"):
         Clustering.from_links([(1, 2, 0.5)], threshold=threshold)
 
 

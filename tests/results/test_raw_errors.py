@@ -104,7 +104,7 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
     "cluster": (fb.errors.SliceError, "there is no true cluster", lambda: kept.items(true_cluster=LONG)),
     "masked": (ColumnError, "masked values", lambda: fb.Contingency.from_cells([np.ma.masked], [0], [1])),
     "interval of a diff": (fb.errors.MetricError, "digits", lambda: fb.diff(*SIDES).interval(LONG)),
-    "source": (OptionError, "score is a name", lambda: sweep.best("1or 2")),
+    "source": (OptionError, "score must be a name", lambda: sweep.best("1or 2")),
 }
 
 

@@ -450,7 +450,7 @@ def test_sizes_as_a_column_of_weights() -> None:
         ({}, {"sampling": 3}, OptionError, 'sampling must be "uniform", "cluster_size" or the name of a column'),
         ({}, {"draws": 3}, OptionError, "draws must be the name of a column"),
         ({}, {"missing": "raise"}, OptionError, "missing must be"),
-        ({}, {"engine": "spark"}, OptionError, "engine is"),
+        ({}, {"engine": "spark"}, OptionError, "engine must be"),
         ({}, {"level": 95}, OptionError, "level must be a confidence"),
         ({}, {"beta": -1}, OptionError, "beta must be a number"),
         ({}, {"population_clusters": 1}, OptionError, "but the sample has 2 true clusters"),
