@@ -22,10 +22,10 @@ RELEASES = {"2020": "pred_20200929.parquet", "2021": "pred_20211230.parquet"}
 SCORES = ("precision", "recall", "f1")
 #: Descriptions of the four sets that the other items form, relative to one item.
 SETS = {
-    "tp": "rightly with it",
+    "tp": "correctly with it",
     "fp": "with it, but not in its true cluster",
     "fn": "in its true cluster, but elsewhere",
-    "tn": "rightly apart",
+    "tn": "correctly separate",
 }
 
 INTRODUCTION = """\

@@ -257,7 +257,7 @@ def _whose(diff: Diff, which: str, n: int) -> str:
     whole = (
         f"{count(inner)} with {clusters}"
         if which == "gone"
-        else f"{count(inner)} in {clusters} of new items alone"
+        else f"{count(inner)} in {clusters} of new items only"
     )
     return f"{whole}, {left}; " if rest else f"{whole}; "
 

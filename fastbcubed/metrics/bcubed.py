@@ -221,7 +221,7 @@ def balanced_accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 
 @pointwise.mean_over_items(
-    "tn / (tn + fp), 1 where nothing is truly apart",
+    "tn / (tn + fp), 1 if there are no true non-mates",
     uses_tn=True,
     example="""
     >>> specificity(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 4/4 + 4 * 2/4) / 8
@@ -234,7 +234,7 @@ def specificity(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 
 @pointwise.mean_over_items(
-    "tn / (tn + fn), 1 where nothing was put apart",
+    "tn / (tn + fn), 1 if there are no predicted non-mates",
     uses_tn=True,
     example="""
     >>> npv(list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (2 * 4/4 + 4 * 2/4 + 2 * 4/4) / 8

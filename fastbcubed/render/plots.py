@@ -206,7 +206,7 @@ def short(text: str, longest: int = LONGEST) -> str:
 
 def scores_chart(verdict: Row) -> Spec:
     """Return a chart of precision, recall and F1 with intervals, next to those of trivial predictions."""
-    names = {"alone": "all alone", "one": "all in one cluster"}
+    names = {"alone": "all singletons", "one": "all in one cluster"}
     scores, extremes = verdict["scores"], verdict["extremes"]
     points = [
         {"score": row["label"], "value": figures[row["score"]], "what": names[kind]}

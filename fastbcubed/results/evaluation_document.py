@@ -162,7 +162,7 @@ def _headline(ev: Evaluation) -> list[Block]:
     defined = [row for row in rows if row["value"] == row["value"]]
     if all(0 <= row["value"] <= 1 for row in defined):
         trivial = chart_data.extremes(ev)
-        marks = {"alone": "▲ every item alone", "one": "■ all items in one cluster"}
+        marks = {"alone": "▲ every item a singleton", "one": "■ all items in one cluster"}
         shown = ", ".join(text for name, text in marks.items() if name in trivial)
         text = (
             "● this prediction. For comparison, grey marks show what useless predictions would score on the "
@@ -600,8 +600,8 @@ def _source_pairs(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     columns = [
         ("sources", "pair", "text"),
         ("right", "pair_tp", "amount"),
-        ("wrongly together", "pair_fp", "amount"),
-        ("wrongly apart", "pair_fn", "amount"),
+        ("wrongly joined", "pair_fp", "amount"),
+        ("wrongly separated", "pair_fn", "amount"),
         *((name, f"pair_{name}", "score") for name in ("precision", "recall", "f1")),
     ]
     for name, rows in asked.found.get("source_pairs", {}).items():

@@ -350,7 +350,7 @@ def test_weights_of_one_side_alone() -> None:
         None,
     )
     assert math.isnan(d.coverage.experiment_coverage)
-    assert "1 item (14.3 % of the experiment's 7) is new: 1 in 1 cluster of new items alone" in _line(repr(d))
+    assert "1 item (14.3 % of the experiment's 7) is new: 1 in 1 cluster of new items only" in _line(repr(d))
 
 
 def _line(text: str) -> str:
@@ -413,8 +413,7 @@ def test_items_of_one_side_are_told() -> None:
         in text
     )
     assert (
-        "2 items (25.0 % of the experiment's 8) are new: 1 in 1 cluster of new items alone, 1 in other"
-        in text
+        "2 items (25.0 % of the experiment's 8) are new: 1 in 1 cluster of new items only, 1 in other" in text
     )
     assert "All rates cover the 6 items that are scored." in text
     assert ", 1 gone. 1 experiment cluster appeared." in text

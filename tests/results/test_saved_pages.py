@@ -91,8 +91,8 @@ def without_alone(page: dict[str, Any]) -> dict[str, Any]:
     for chart in parts(page, "Chart"):
         if chart["draws"] == "scores":
             chart["data"][0]["extremes"].pop("alone", None)
-    text = json.dumps(page).replace("▲ every item alone, ", "")
-    return dict(json.loads(text.replace(json.dumps("▲ every item alone, ")[1:-1], "")))
+    text = json.dumps(page).replace("▲ every item a singleton, ", "")
+    return dict(json.loads(text.replace(json.dumps("▲ every item a singleton, ")[1:-1], "")))
 
 
 @pytest.mark.slow
