@@ -331,7 +331,7 @@ def thresholds(sweep: Sweep) -> altair.Chart:
     Parameters
     ----------
     sweep : Sweep
-        The thresholds.
+        The sweep over thresholds.
 
     Raises
     ------
@@ -362,7 +362,7 @@ def precision_recall(sweep: Sweep) -> altair.Chart:
     Parameters
     ----------
     sweep : Sweep
-        The thresholds.
+        The sweep over thresholds.
 
     Raises
     ------

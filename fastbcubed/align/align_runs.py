@@ -189,7 +189,7 @@ class CommonRows:
         self.n_kept = n_rows
 
     def next_run(self) -> RowsOfRun:
-        """Return a restriction of the next run to these rows."""
+        """Return the restriction to these rows for the next run."""
         return RowsOfRun(self._bits)
 
     def narrow(self, run: RowsOfRun) -> None:

@@ -146,7 +146,7 @@ class Combination:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], int | None, int | None]:
         """Return the keys of both sides, and the key for "not on this side" of each; None if no row needs it.
 
-        The key before `start` stands for rows that a side lacks. Singletons get keys from `start` on by their number,
+        The key before `start` stands for rows that a side lacks. Singletons get the key `start` plus their number,
         which by default is their row.
         """
         found: list[tuple[NDArray[np.int64], int | None]] = []

@@ -197,7 +197,10 @@ class WeightsOutOfRange(Fault):
 
 @dataclass(frozen=True)
 class RepeatedTableRows(Fault):
-    """Rows of a table of weights or attributes that repeat an item; `one` names what an item may have one of."""
+    """Rows of a table of weights or attributes that repeat an item.
+
+    The message asks to give each item `one`, for example "one weight".
+    """
 
     step = 3
     one: str

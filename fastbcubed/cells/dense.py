@@ -49,7 +49,7 @@ class KnownKeys(NamedTuple):
 
     @classmethod
     def of(cls, sample: NDArray[np.int64]) -> KnownKeys | None:
-        """Return the distinct keys of a sample; None if there are too many, in the sample or probably outside it."""
+        """Return the distinct keys of a sample; None if it has too many, or probably lacks many."""
         few = sample[:FIRST]
         if different(few, few)[0].size > MOST_VALUES:
             return None
@@ -86,7 +86,7 @@ def different(
 Grid = tuple[KnownKeys, KnownKeys]
 
 
-#: Inputs with fewer rows than the first limit are partitioned directly; from the second limit on, rows are sampled.
+#: Inputs with fewer rows than the first limit are partitioned directly; above the second limit, rows are sampled.
 FEWEST_ROWS = 1 << 14
 FEWEST_TO_SAMPLE = 1 << 18
 #: Maximum number of slots of a box, and minimum number of rows per slot, so that few pairs have a single row. Cells in

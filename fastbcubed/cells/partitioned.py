@@ -144,7 +144,7 @@ def plan_parts(
 def find_heavy(keys: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Return the keys with a large share of the rows of all blocks, according to a sample.
 
-    The rows of such a cluster are partitioned by their other key; otherwise one part would contain all of them.
+    Rows with such a key are partitioned by their other key; otherwise one part would contain all of them.
     """
     if len(keys) == 1:
         return find_heavy_in_sample(keys[0][sampled_rows(keys[0].size)])
@@ -229,7 +229,7 @@ class HeavyKeys(NamedTuple):
 
     #: the keys by slot, a power of two of slots; an empty slot holds a key whose own slot is another
     slots: NDArray[np.int64]
-    shift: int  #: a key's slot is given by its bits from this one on
+    shift: int  #: the first of the bits that give a key's slot
 
     @classmethod
     def of(cls, heavy: NDArray[np.int64]) -> HeavyKeys:

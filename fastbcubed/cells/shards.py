@@ -136,7 +136,7 @@ class HeavySums:
 
 
 def pred_codes(heavy: NDArray[np.int64], first: int) -> NDArray[np.int64]:
-    """Return the codes of a shard's clusters: spread clusters come first, the others from `first` on.
+    """Return the codes of a shard's clusters: those of spread clusters, and new codes starting at `first` for others.
 
     Examples
     --------

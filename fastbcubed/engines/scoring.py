@@ -81,7 +81,7 @@ def require_room(request: Request) -> None:
 
 
 def _used(request: Request) -> set[str]:
-    """Return the columns that an evaluation uses of a table of attributes if items are not kept."""
+    """Return the columns of a table of attributes that an evaluation uses if items are not kept."""
     items = [name for names in per_side(request.given.item, "item") for name in column_names(names, "item")]
     return {*columns_of_slices(request.slices), *items}
 

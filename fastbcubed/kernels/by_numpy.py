@@ -77,7 +77,7 @@ def in_order(codes):
 def add_by_code(codes, values, total, error):
     """Add each value to the sum of its code in place, in row order and without loss (see `add_exactly`).
 
-    `codes` and `values` have shape (n,); `total` and `error`, each sum and its rounding error, shape (n_codes,).
+    The sums and their rounding errors are `total` and `error` (n_codes,). Shapes of `codes` and `values`: (n,).
     """
     if not codes.size:
         return
@@ -137,9 +137,9 @@ def count_pairs(true, pred, slots, first, seen):
 
 
 def ranges(bounds, sizes):
-    """Return the part, the number within the part and the position of each record, where each part has `sizes` records.
+    """Return the part of each record, its number within the part, and its position.
 
-    The records of a part are contiguous from its bound on. Shapes: (n_parts,), (n_parts,) -> three of (n_records,).
+    Each part has `sizes` records, which start at its bound. Shapes: (n_parts,), (n_parts,) -> three of (n_records,).
     """
     part = np.repeat(np.arange(sizes.size), sizes)
     number = np.arange(part.size) - (np.cumsum(sizes) - sizes)[part]

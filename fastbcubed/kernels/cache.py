@@ -364,8 +364,8 @@ def passed_over(directory: str) -> str:
 def load_without_scipy() -> None:
     """Load the part of Numba that imports SciPy to look for a BLAS library, without importing SciPy.
 
-    Importing SciPy takes longer than loading all of our kernels, none of which needs BLAS. Code that does is still
-    checked when it is compiled.
+    Importing SciPy takes longer than loading all of our kernels, none of which needs BLAS. Code that uses BLAS is
+    still checked when it is compiled.
     """
     linalg: Any = import_module("numba.np.linalg")
     if find_spec("scipy") is None or not hasattr(linalg, "ensure_blas"):

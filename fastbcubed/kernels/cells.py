@@ -160,9 +160,9 @@ def build_cells(
     """Turn the rows of several parts into cells, and number the true clusters of each part.
 
     `rows` (true, pred[, x]) and `cells` (cluster, n, pred[, x]) are the same memory; the cells end up at the front of
-    each part. `heavy` is empty, or the sorted keys of heavy clusters, which then are clusters 0, 1, ... of every part.
-    Outputs: `n_cells` and `n_clusters` of each part; `histogram`, the cells of each target; `keys`, unless empty, the
-    key of each cluster that is not heavy, from the first row of its part on.
+    each part. `heavy` is empty, or the sorted keys of heavy clusters, which then are clusters 0, 1, ... of every
+    part. Outputs: `n_cells` and `n_clusters` of each part; `histogram`, the cells of each target; `keys`, unless
+    empty, the key of each cluster that is not heavy, starting at the first row of its part.
     """
     head_slots, other_slots, counts, heads, codes, sums, errors, counted = space
     for part in range(part_from, part_to):
@@ -522,10 +522,10 @@ def close_cells(
 ):  # fmt: skip
     """Assign numbers to the predicted clusters of several parts, and write the false positives of their cells.
 
-    `arrived` and `cells` are the same memory: the field `fp` replaces the predicted key. Codes start at 0 in each part
-    and are -1 for items that the prediction lacks. Items that the truth lacks count as false positives only if
+    `arrived` and `cells` are the same memory: the field `fp` replaces the predicted key. Codes start at 0 in each
+    part and are -1 for items that the prediction lacks. Items that the truth lacks count as false positives only if
     `outside`. `space` is a hash table and records (key, mass, rest, only). `keys`, unless empty, receives the key of
-    each cluster, from the first cell of its part on.
+    each cluster, starting at the first cell of its part.
     """
     slots, clusters = space
     for part in range(part_from, part_to):
@@ -725,8 +725,8 @@ def tell_matrices(at, cells, closed, first_code, true_sizes, tn, found, start, s
     """Write the confusion matrix and other fields of each row's cell, for the rows start..stop.
 
     `at` (n_rows,) is the position of each row's cell in `cells` (pred, weight, fn, true, n), as read from the shard,
-    and in `closed` (cell, fp, pred_power). `true_sizes` are counts of scored items, from the cluster `first_code` on;
-    `tn` is None or has shape (n_cells,). Output: `found`, records like MATRIX_OF_ROW.
+    and in `closed` (cell, fp, pred_power). `true_sizes` are counts of scored items, starting at the cluster
+    `first_code`; `tn` is None or has shape (n_cells,). Output: `found`, records like MATRIX_OF_ROW.
     """
     for i in range(start, stop):
         j = at[i]

@@ -129,9 +129,9 @@ def find_cells(cells, wanted, linked, places, codes, merged):
 def pair_clusters(cells, pred, merged, base, firsts, left, right):
     """Write pairs of true clusters that share a predicted one, (first, other); return the number of pairs.
 
-    `merged` are the positions of cells with false positives. `firsts`, the first true cluster of each predicted cluster
-    from code `base` on, is initially -1. Shapes: records (n,), (n,), (n_merged,), (), (n_pred,), (n_merged,),
-    (n_merged,).
+    `merged` are the positions of cells with false positives. `firsts`, the first true cluster of each predicted
+    cluster (`base` is the first of these), is initially -1. Shapes: records (n,), (n,), (n_merged,), (), (n_pred,),
+    (n_merged,), (n_merged,).
     """
     n = 0
     for k in range(merged.size):

@@ -378,7 +378,7 @@ ROWS_AT_A_TIME = 4096
 
 @intrinsic
 def tail_differs(data, end, masks, mask, slots, slot):
-    """Return whether the 32 bytes before `end`, masked by words from `mask` on, differ from the words at `slot`."""
+    """Return whether the 32 bytes before `end`, masked by the words at `mask`, differ from the words at `slot`."""
     return int(
         any((load_word.python(data, end - 32 + 8 * k) & masks[mask + k]) != slots[slot + k] for k in range(4))
     )
@@ -423,7 +423,7 @@ def number_texts(offsets, data, known, words, numbers, missed):
 
 @kernel(words=True)
 def find_of_one_size(offsets, data, known, first, n, numbers, different):
-    """Write the numbers of n strings from row `first` on, and mark unknown ones; all known strings have one size."""
+    """Write the numbers of n strings, starting at row `first`, and mark unknown ones; known strings have one size."""
     slots, pilots, masks = known.slots, known.pilots, known.masks
     a, b, size, width = known.seeds[0], known.seeds[1], known.one_size, np.int64(known.one_size)
     mask = size * TAIL_WORDS
@@ -438,7 +438,7 @@ def find_of_one_size(offsets, data, known, first, n, numbers, different):
 
 @kernel(words=True)
 def find_of_any_size(offsets, data, known, first, n, numbers, different):
-    """Write the numbers of n strings from row `first` on, and mark unknown ones."""
+    """Write the numbers of n strings, starting at row `first`, and mark unknown ones."""
     slots, pilots, masks = known.slots, known.pilots, known.masks
     a, b, start, longest = known.seeds[0], known.seeds[1], WORD(offsets[at(first)]), ZERO
     for j in range(n):

@@ -171,7 +171,7 @@ def number_parts(keys, rows, bounds, part_from, part_to, slots, first):
 
 @kernel
 def find_firsts(first, start, stop, code, firsts):
-    """Assign numbers, from `code` on, to the rows of a block that are the first with their key; return their number.
+    """Assign numbers, starting at `code`, to the rows of a block that are the first with their key; return how many.
 
     Each such row is replaced in `first` by -1 - its number; if `firsts` is None, the rows are only counted.
     """
@@ -204,11 +204,11 @@ SETS_AHEAD = 16
 def gather_parts(keys, rows, codes, bounds, part_from, part_to, weight, space, marks):
     """Mark the first row of each item of several parts with its clusters; count repeated and reweighted rows.
 
-    `codes` are the clusters of the rows, -1 for none. From the first part's beginning on, they are overwritten by the
-    lists of items in several clusters: ascending codes, the last one stored as -1 - code. Rows ascend within a part;
-    `rows` may be None if they are in order; `weight` is empty if items have no weight. `space` is for a hash table,
-    the item of each row of a part, the end of each item, and the rows and clusters sorted by item. Returns the
-    numbers of rows that repeat a cluster of their item, and of rows with another weight than the item's first.
+    `codes` are the clusters of the rows, -1 for none. Starting at the first part, they are overwritten by the lists
+    of items in several clusters: ascending codes, the last one stored as -1 - code. Rows ascend within a part; `rows`
+    may be None if they are in order; `weight` is empty if items have no weight. `space` is for a hash table, the item
+    of each row of a part, the end of each item, and the rows and clusters sorted by item. Returns the numbers of rows
+    that repeat a cluster of their item, and of rows with another weight than the item's first.
     """
     slots, item_of, ends, order, taken = space
     place, repeated, reweighted = bounds[part_from], 0, 0
@@ -392,7 +392,7 @@ def count_sets(codes, starts, counts):
 
 @kernel
 def take_sets(codes, starts, offsets, out):
-    """Copy the codes of each set to its offset, restoring the last one."""
+    """Copy the codes of each set to its offset, restoring the last code of each, which is stored as -1 - code."""
     for k in range(starts.size):
         last = offsets[at(k + 1)] - 1
         for i in range(offsets[at(k)], last):
@@ -458,9 +458,8 @@ def group_parts(records, bounds, part_from, part_to, shift, space, cells):
     """Assign numbers to the cells of several parts, i.e. groups of items with equal true and predicted sets.
 
     Cells are numbered from 0 by true set, then by first item; their number is returned. The cell number replaces the
-    rank in each record. `cells` receives (rank, predicted set, number of items) of each cell, from the first part's
-    beginning on. `space` is for the beginning of each rank of a part, the sorted order of its records, and a hash
-    table.
+    rank in each record. `cells` receives (rank, predicted set, number of items) of each cell, starting at the first
+    part. `space` is for the beginning of each rank of a part, the sorted order of its records, and a hash table.
     """
     ends, order, slots = space
     base, n = bounds[part_from], 0
@@ -495,7 +494,7 @@ def sort_part(records, begin, stop, low, ends, order):
 
 @inlined
 def group_few(records, begin, order, span, base, n, rank, cells):
-    """Assign numbers to the cells of a true set with few items, from n on; return the next number."""
+    """Assign numbers, starting at n, to the cells of a true set with few items; return the next number."""
     start = n
     for i in range(span[0], span[1]):
         r = begin + order[at(i)]
@@ -510,7 +509,7 @@ def group_few(records, begin, order, span, base, n, rank, cells):
 
 @kernel
 def group_many(records, begin, order, span, base, n, rank, slots, cells):
-    """Assign numbers to the cells of a true set with many items, from n on; return the next number."""
+    """Assign numbers, starting at n, to the cells of a true set with many items; return the next number."""
     size = table_size(span[1] - span[0])
     table = slots[:size] if size <= slots.size else np.empty(size, slots.dtype)
     table[:] = -1

@@ -212,7 +212,7 @@ def write_order(places, order):
 
 @kernel
 def write_scores(keys, start, stop, ascending, scores):
-    """Write the bits of the scores of keys. Shapes: (n,) -> (n,), which may be the same memory."""
+    """Write the bits of the scores from which keys were made. Shapes: (n,) -> (n,), which may be the same memory."""
     for i in range(start, stop):
         scores[at(i)] = bits_of(keys[at(i)], ascending)
 
@@ -329,8 +329,8 @@ def join_counts(a, b, cross, scored, found):
 def join_weights(a, b, cross, scored, found):
     """Write the weights of two merging clusters, and add those of `b` to `a`; call `join_counts` first.
 
-    `mass_x` is the weight of the dominant true cluster and `mass_r` that of the others; kept apart so that a small
-    weight loses no digits.
+    `mass_x` is the weight of the dominant true cluster and `mass_r` that of the others. They are kept in separate
+    sums so that a small weight loses no digits.
     """
     found.w_a = (a.mass_x + a.error_x) + (a.mass_r + a.error_r)
     found.w_b = (b.mass_x + b.error_x) + (b.mass_r + b.error_r)
@@ -385,7 +385,7 @@ def find_merges(first, places, levels, scored, crosses, masses, clusters, found)
 
 @inlined
 def highest_from(bounds, depth, place):
-    """Return the last place of the highest level from `place` on; `bounds` are the places where levels fall."""
+    """Return the last place of the highest level at or after `place`; `bounds` are the places where levels fall."""
     low, high = 0, depth - 1
     while low < high:
         middle = (low + high) >> 1
@@ -441,7 +441,7 @@ def join_masses(groups, before, last, apart, found):
 
 @kernel
 def find_meetings(place, depth, levels, codes, weights, scored, bounds, last_of, groups, found):
-    """Find merge points from a place on until `found` is full; return the next place, the depth, and the number found.
+    """Find merge points, starting at a place, until `found` is full; return the next place, the depth, and how many.
 
     The rows are in merge tree order: `levels` (n,) are the levels between each row and the next, `codes` (n,) the
     true clusters, -1 for none. `weights` and `scored` may be None. Scratch: `bounds` (n,), of which `depth` entries
@@ -473,7 +473,7 @@ def find_meetings(place, depth, levels, codes, weights, scored, bounds, last_of,
 
 @kernel
 def find_last_meetings(code, weights, scored, last_of, groups, found):
-    """Find the merge points that remain after all places have been visited, from true cluster `code` on.
+    """Find the merge points that remain after all places have been visited, starting at true cluster `code`.
 
     Returns the next true cluster, and the number found; the other arguments are as `find_meetings` left them.
     """

@@ -180,7 +180,7 @@ def mix_run_by_numpy(keys, start, n, mixed, out):
 
 @kernel(by_numpy=mix_run_by_numpy)
 def mix_run(keys, start, n, mixed, out):
-    """Mix n keys from `start` on, or copy them if they are already `mixed`."""
+    """Mix n keys starting at `start`, or copy them if they are already `mixed`."""
     if mixed:
         for i in range(n):
             out[at(i)] = keys[at(start + i)]
@@ -203,8 +203,8 @@ def find_parts(true, pred, n, skip, bits, heavy, shift, parts):
     """Find the part of each of n rows, by bits of its mixed true key.
 
     Rows with a heavy key go to a second set of parts, by their predicted key. `heavy` is a table of heavy keys,
-    indexed by the bits of a key from `shift` on: see `cells.partitioned.HeavyKeys`. There is no branch on whether a
-    key is heavy.
+    indexed by the bits of a key starting at bit `shift`: see `cells.partitioned.HeavyKeys`. There is no branch on
+    whether a key is heavy.
     """
     if not heavy.size:
         for i in range(n):
@@ -348,7 +348,7 @@ def scatter_items(keys, start, stop, bits, next_row, mixed, rows, places, values
 
 @kernel
 def order_by_range(cells, first, width, bounds, order):
-    """Sort cells stably by ranges of `width` true codes from `first` on; smaller codes come before all ranges.
+    """Sort cells stably by ranges of `width` true codes, starting at `first`; smaller codes come before all ranges.
 
     Output: `order` (n_cells,), and `bounds` (n_ranges + 2,): the beginnings of the cells before the ranges and of
     each range, and the end.

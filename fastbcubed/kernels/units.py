@@ -126,7 +126,7 @@ def square_units(shares, sums, moves, space, powers, counted):
 
 @inlined
 def read_units(shares, sums, begin, n, own, columns):
-    """Copy n units from `begin` on to columns, and fill the rest of the columns with 0."""
+    """Copy n units, starting at `begin`, to columns, and fill the rest of the columns with 0."""
     own[:, n:] = 0.0
     columns[:, :, n:] = 0.0
     for s in range(shares.shape[0]):

@@ -24,7 +24,7 @@ class EqualUnits(NamedTuple):
 
 
 def merge_equal_units(table: Contingency, units: Codes, n_joined: int, pool: Pool) -> EqualUnits | None:
-    """Keep one exact cluster of each size, among those that are units from `n_joined` on; None if items have weights.
+    """Keep one exact cluster of each size, among the units numbered `n_joined` or higher; None if items have weights.
 
     Clusters with items that only one side has are all kept. Shape of `units`: (n_cells,).
     """

@@ -73,8 +73,8 @@ class SumsByUnit:
     """Cells with their units, and the sums by unit that several scores share.
 
     Entities without mentions on the other side are also units of coreference scores; `n_all` counts these. If items
-    have no weights, one unit that consists of a single exact cluster stands for all equal ones, among the units from
-    `n_joined` on.
+    have no weights, then among the units numbered `n_joined` or higher, one unit that consists of a single exact
+    cluster stands for all equal ones.
     """
 
     def __init__(

@@ -124,7 +124,7 @@ def pair_confusion_matrix(
 
     Notes
     -----
-    Values agree with scikit-learn, which takes no weights, and whose int64 values overflow silently from 3e9 items on.
+    Values agree with scikit-learn, which takes no weights, and whose int64 values overflow silently above 3e9 items.
 
     Examples
     --------

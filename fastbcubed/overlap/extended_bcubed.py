@@ -29,7 +29,7 @@ PER_CLUSTER = 4
 class CellRows(NamedTuple):
     """A row of integers for each cell: cell number, number of clusters, true clusters, predicted clusters.
 
-    Predicted clusters are numbered from `n_true` on. Before the number of the cell come the position of its first
+    The numbers of predicted clusters start at `n_true`. Before the cell number come the position of the cell's first
     true membership and its number of items.
     """
 

@@ -263,7 +263,7 @@ class Spool:
         self._batches: dict[Any, tuple[NDArray[np.int64], NDArray[np.uint8] | int]] = {}
 
     def put(self, index: Any, pages: Pages, bounds: NDArray[np.int64]) -> None:
-        """Store a batch from `pages`, where `bounds` is where each shard begins; both may be reused afterwards.
+        """Store a batch from `pages`; `bounds` gives the start of each shard. Both may be reused afterwards.
 
         Batches are read back in the order of their indexes, even if they arrive in another order.
         """
