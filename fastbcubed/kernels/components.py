@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from fastbcubed.kernels.jit import at, kernel
+from fastbcubed.kernels.partition import RUN
 
 #: Number of pairs whose parents are read ahead of joining them.
 AT_ONCE = 64
@@ -34,15 +37,19 @@ def number_components(parents):
 
     On return `parents` is the component of each node; nodes with parent -1 belong to none.
     """
-    count = 0
-    for node in range(parents.size):
-        parent = parents[node]
-        is_root = parent == node
-        known = parents[
-            max(parent, 0)
-        ]  # the parent's component, unless the node is a root or in no component
-        parents[node] = count if is_root else (known if parent >= 0 else parent)
-        count += is_root
+    count, others = 0, np.empty(RUN, np.int64)
+    for begin in range(0, parents.size, RUN):
+        n = 0
+        for node in range(begin, min(begin + RUN, parents.size)):
+            parent = parents[at(node)]
+            is_root = parent == node
+            others[at(n)] = node
+            n += (parent >= 0) & (not is_root)
+            parents[at(node)] = count if is_root else parent
+            count += is_root
+        # These by themselves, so that many cache misses overlap; the parent, a smaller node, has its number.
+        for k in range(n):
+            parents[at(others[at(k)])] = parents[at(parents[at(others[at(k)])])]
     return count
 
 
@@ -100,44 +107,60 @@ def join_sets(offsets, codes, base, nodes, parents):
 def find_cells(cells, wanted, linked, places, codes, merged):
     """Find the cells whose two clusters differ or whose true cluster is wanted, without a branch per cell.
 
-    Their positions go to `places` and their true clusters to `codes`; positions of cells with false positives go to
+    Their positions go to `places` and their true clusters to `codes`; which of these have false positives goes to
     `merged`. An empty `wanted` selects none. Returns the lengths of `places` and `merged`, and for the remaining cells
     the number with positive weight, the sums of squared and fourth powers of the weight, and the largest weight.
     Shapes: records (n,), (n_true,), (n_true,), (n,), (n,), (n,).
     """
-    n, n_merged, n_alone, squares, fourths, largest = 0, 0, 0, 0.0, 0.0, 0.0
-    for i in range(cells.size):
-        true, weight = cells[at(i)].true, cells[at(i)].weight
-        others = cells[at(i)].fp != 0.0
-        differs = others | (cells[at(i)].fn != 0.0)
-        if wanted.size:
-            differs |= wanted[at(true)]
-        places[at(n)], codes[at(n)], merged[at(n_merged)] = i, true, i
-        n += differs
-        n_merged += others
-        weight = 0.0 if differs else weight
-        n_alone += weight > 0.0
-        squares += weight * weight
-        fourths += weight * weight * (weight * weight)
-        largest = weight if weight > largest else largest
-    for k in range(n):
-        linked[at(codes[at(k)])] = True
-    return n, n_merged, n_alone, squares, fourths, largest
+    n, n_merged, alone = 0, 0, (0, 0.0, 0.0, 0.0)
+    for begin in range(0, cells.size, RUN):  # whose cells stay in a core's cache
+        stop = min(begin + RUN, cells.size)
+        first = n
+        for i in range(begin, stop):
+            true = cells[at(i)].true
+            others = cells[at(i)].fp != 0.0
+            differs = others | (cells[at(i)].fn != 0.0)
+            if wanted.size:
+                differs |= wanted[at(true)]
+            places[at(n)], codes[at(n)], merged[at(n_merged)] = i, true, n
+            n += differs
+            n_merged += others
+        for k in range(first, n):
+            linked[at(codes[at(k)])] = True
+        alone = weigh_alone(cells, wanted, begin, stop, alone)
+    return n, n_merged, *alone
 
 
 @kernel
-def pair_clusters(cells, pred, merged, base, firsts, left, right):
+def weigh_alone(cells, wanted, start, stop, alone):
+    """Add a range of cells to what `find_cells` returns of the cells that it does not find."""
+    n, squares, fourths, largest = alone
+    for i in range(start, stop):
+        weight = cells[at(i)].weight
+        differs = (cells[at(i)].fp != 0.0) | (cells[at(i)].fn != 0.0)
+        if wanted.size:
+            differs |= wanted[at(cells[at(i)].true)]
+        weight = 0.0 if differs else weight
+        n += weight > 0.0
+        squares += weight * weight
+        fourths += weight * weight * (weight * weight)
+        largest = weight if weight > largest else largest
+    return n, squares, fourths, largest
+
+
+@kernel
+def pair_clusters(places, codes, pred, merged, base, firsts, left, right):
     """Write pairs of true clusters that share a predicted one, (first, other); return the number of pairs.
 
-    `merged` are the positions of cells with false positives. `firsts`, the first true cluster of each predicted
-    cluster (`base` is the first of these), is initially -1. Shapes: records (n,), (n,), (n_merged,), (), (n_pred,),
+    `places`, `codes` and `merged` are those of `find_cells`. `firsts`, the first true cluster of each predicted cluster
+    (`base` is the first of these), is initially -1. Shapes: (n_found,), (n_found,), (n,), (n_merged,), (), (n_pred,),
     (n_merged,), (n_merged,).
     """
     n = 0
-    for k in range(merged.size):
-        i = merged[at(k)]
-        k = pred[at(i)] - base
-        true, first = cells[at(i)].true, firsts[at(k)]
+    for m in range(merged.size):
+        found = merged[at(m)]
+        k = pred[at(places[at(found)])] - base
+        true, first = codes[at(found)], firsts[at(k)]
         firsts[at(k)] = true if first < 0 else first
         left[at(n)], right[at(n)] = first, true
         n += (first >= 0) & (first != true)

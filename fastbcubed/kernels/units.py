@@ -11,10 +11,12 @@ from fastbcubed.kernels.partition import RUN, mix, sum_lanes, sum_run
 @kernel
 def name_units(codes, units, shift, counts):
     """Replace true clusters by their units, and count the cells of each range of 2**shift units."""
-    for i in range(codes.size):
-        unit = units[at(codes[at(i)])]
-        codes[at(i)] = unit
-        counts[at(unit >> shift)] += 1
+    for begin in range(0, codes.size, RUN):
+        stop = min(begin + RUN, codes.size)
+        for i in range(begin, stop):  # by itself, so that many cache misses overlap
+            codes[at(i)] = units[at(codes[at(i)])]
+        for i in range(begin, stop):
+            counts[at(codes[at(i)] >> shift)] += 1
 
 
 @kernel

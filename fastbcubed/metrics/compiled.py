@@ -245,17 +245,19 @@ def add_by_unit(cells, first, total, outer, formulas, origins, columns, sums):
         np.zeros(RUN),
         np.zeros(RUN, np.int64),
     )
-    ones, scores = np.ones(RUN), np.empty((formulas.size, RUN))
+    ones, scores = np.ones(RUN), np.empty(RUN)
     begin = 0
     while begin < cells.size:
         n, begin = read_inexact(cells, begin, outer, (weight, tp, fp, fn, unit))
+        for i in range(RUN):
+            weight[at(i)] /= total
         for k in range(formulas.size):
-            weigh_run(formulas[k], ones, tp, fp, fn, scores[k])
-        for i in range(n):
-            share = weight[at(i)] / total
-            for k in range(formulas.size):
-                moved = share * (scores[at(k), at(i)] - origins[at(k)])
-                sums[at(unit[at(i)] - first), at(columns[at(k)])] += moved
+            weigh_run(formulas[k], ones, tp, fp, fn, scores)
+            origin, column = origins[at(k)], columns[at(k)]
+            for i in range(RUN):
+                scores[at(i)] = weight[at(i)] * (scores[at(i)] - origin)
+            for i in range(n):
+                sums[at(unit[at(i)] - first), at(column)] += scores[at(i)]
 
 
 @kernel

@@ -126,6 +126,18 @@ class Moves(NamedTuple):
             of_shares.append(np.zeros_like(of_shares[0]))
         return cls(len(runs) if baseline is None else baseline, np.stack(of_scores), np.stack(of_shares))
 
+    def distinct(self) -> tuple[Moves, NDArray[np.intp]]:
+        """Return those of scores that do not only differ in sign, as powers are the same there, and which each has."""
+        slopes = np.concatenate((self.of_scores, self.of_shares[:, :, None]), axis=2).swapaxes(0, 1)
+        rows = slopes.reshape(slopes.shape[0], math.prod(slopes.shape[1:]))
+        first = np.take_along_axis(rows, (rows != 0).argmax(axis=1)[:, None], axis=1)
+        _, kept, own = np.unique(
+            np.copysign(1.0, first) * rows, axis=0, return_index=True, return_inverse=True
+        )
+        return self._replace(
+            of_scores=self.of_scores[:, kept], of_shares=self.of_shares[:, kept]
+        ), own.ravel()
+
 
 class Powers(NamedTuple):
     """Sums of second and fourth powers of the units' influences on differences between each run and the baseline."""
@@ -174,17 +186,18 @@ def powers_of_cells(
     totals = np.resize([table.total_weight for table in tables[:n_shares]], len(tables))
     of_runs = totals, tables[0].weighting == "outer"
     of_formulas = formulas, runs[0].origins[fast], fast
+    apart, of_metric = moves.distinct()
     n_ranges, per_range = by_unit.bounds.shape[1] - 1, min(1 << by_unit.shift, by_unit.n_units)
     shape = len(tables), len(needed)
 
     def square(first: int, last: int) -> tuple[Floats, Floats]:
-        powers, counted = np.zeros((2, len(tables), moves.of_shares.shape[1])), np.zeros(3)
+        powers, counted = np.zeros((2, len(tables), apart.of_shares.shape[1])), np.zeros(3)
         with pool.workspace("ranges of units", lambda: _room(n_shares, *shape, per_range)) as room:
             compiled.square_ranges(
                 by_unit.cells, by_unit.bounds, (first, last, by_unit.shift), by_unit.n_units, of_runs,
-                of_formulas, (of_others, others), tuple(moves), room, powers, counted,
+                of_formulas, (of_others, others), tuple(apart), room, powers, counted,
             )  # fmt: skip
-        return powers, counted
+        return powers[:, :, of_metric], counted
 
     ranges = blocks(n_ranges, RANGES_AT_ONCE)
     found = pool.map(square, *zip(*ranges, strict=True), stage="standard errors")

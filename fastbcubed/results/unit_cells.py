@@ -128,7 +128,9 @@ def _piece(
         ]  # interpreted kernels copy what they are given
         n, n_merged, *of_alone = kernels.components.find_cells(cells, wanted, linked, places, codes, merged)
         firsts[: 1 + last - first] = -1
-        n_pairs = kernels.components.pair_clusters(cells, pred, merged[:n_merged], first, firsts, left, right)
+        n_pairs = kernels.components.pair_clusters(
+            places, codes, pred, merged[:n_merged], first, firsts, left, right
+        )
         pairs = left[:n_pairs].copy(), right[:n_pairs].copy()
         return Piece(cells, places[:n].copy(), codes[:n].copy(), *pairs, Alone(*of_alone))
 
@@ -254,7 +256,7 @@ def _components_of_partitions(
     """Return the components of partitions; if codes are common to all runs, true clusters in no piece get -1."""
     if numbers is None:
         linked = reduce(np.logical_or, (run.linked for run in runs))
-        parents: Codes = np.empty(linked.size, runs[0].every[0].left.dtype)
+        parents: Codes = buffers.empty(linked.size, runs[0].every[0].left.dtype)
         kernels.components.start_components(linked, parents)
     else:
         parents = np.arange(1 + max(int(own.max(initial=-1)) for own in numbers))
