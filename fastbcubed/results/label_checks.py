@@ -1,4 +1,4 @@
-"""Checks of labels: too few, texts for missing values, white space, several in one text; and of counts as weights."""
+"""Checks of labels: too few, strings for missing values, white space, several in one string; counts as weights."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MOSTLY_LABELLED = 0.5
 LOOKED_AT, CODES_SORTED = 4096, 1 << 20
 #: With more items than these, a sample of the rows is looked at.
 SAMPLED_FROM = 1 << 17
-#: Signs between several clusters in one text; a comma is in names, too.
+#: Signs between several clusters in one string; a comma occurs in names, too.
 SEPARATORS = "|;,"
 #: Labels that a message shows.
 SHOWN = 3

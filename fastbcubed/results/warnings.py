@@ -826,7 +826,7 @@ CODES = {
     ),
     "labels-like-nulls": Code("Labels read as missing values, and are clusters.", labels_like_nulls),
     "labels-with-spaces": Code("Labels differ only by surrounding white space.", labels_with_spaces),
-    "several-in-one-label": Code("Labels look like several clusters in one text.", several_in_one_label),
+    "several-in-one-label": Code("Labels look like several clusters in one string.", several_in_one_label),
     "counts-as-weights": Code("Weights look like the counts of a contingency table.", counts_as_weights),
     "few-units": Code("The scores rest on few clusters, or on one of large weight.", few_units),
     "slices-without-scores": Code(
