@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -166,7 +167,13 @@ def _score(ev: Any, name: str) -> float:
 
 
 def give(notices: Iterable[Mapping[str, Any]], *, stacklevel: int = 2) -> None:
-    """Issue the warnings, but not the notes, as if from the caller (or, with a higher level, from its caller)."""
+    """Issue the warnings, but not the notes, as if from the caller (or, with a higher level, from its caller).
+
+    A caller within the package, such as `extended_bcubed`, passes them on to its own.
+    """
+    frame = sys._getframe(stacklevel)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("fastbcubed."):
+        frame, stacklevel = frame.f_back, stacklevel + 1
     for each in notices:
         if each["level"] == WARNING:
             warnings.warn(EvaluationWarning(each["message"], each["code"]), stacklevel=stacklevel + 1)

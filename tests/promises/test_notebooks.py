@@ -18,7 +18,13 @@ nbformat = pytest.importorskip("nbformat")
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-REFRESH = "refresh it with: jupyter execute --inplace notebooks/{}"
+#: What warnings give as their file; Jupyter would give a new one for each run.
+CELL_NAME = "IPYKERNEL_CELL_NAME", "cell"
+REFRESH = f"refresh it with: {'='.join(CELL_NAME)} jupyter execute --inplace notebooks/{{}}"
+#: What notebooks may show on stderr: a warning of the package, and the line of code that it is about.
+WARNING = re.compile(r"cell:\d+: EvaluationWarning: .* \[[a-z-]+\]$|  \S")
+#: What would hide warnings of the package.
+HIDES = re.compile(r"simplefilter|catch_warnings|filterwarnings\((?!.ignore., .PySpark)")
 #: A path of somebody's machine; not a part of a longer path, nor of an address.
 MACHINE_PATH = re.compile(r"(?<![\w<:/.])/(?:home|root|tmp|var|usr|opt|work|mnt|Users)/|[A-Z]:\\\\Users")
 #: What a first run may say on stderr.
@@ -39,8 +45,18 @@ def test_it_is_stored_as_executed_in_order(path: Path) -> None:
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1)), (
         f"{path.name} was not run from top to bottom; {REFRESH.format(path.name)}"
     )
-    assert not [line for cell in cells for line in _stderr(cell)]
+    assert [line for cell in cells for line in _stderr(cell) if not WARNING.match(line)] == []
     assert any(cell.outputs for cell in cells)
+
+
+@each_notebook
+def test_it_draws_by_altair_and_hides_no_warning(path: Path) -> None:
+    for cell in _code_cells(nbformat.read(path, as_version=4)):
+        assert not HIDES.search(cell.source), cell.id
+        assert "matplotlib" not in cell.source, cell.id
+        assert [
+            kind for output in cell.outputs for kind in output.get("data", ()) if kind == "image/png"
+        ] == []
 
 
 @each_notebook
@@ -74,8 +90,8 @@ def test_it_runs_and_prints_what_is_stored(
     client.execute()
     assert list(there.iterdir()) == [], "a notebook leaves no files"
     for before, after in zip(_code_cells(stored), _code_cells(fresh), strict=True):
-        assert [line for line in _stderr(after) if not FIRST_RUN.search(line)] == []
-        assert list(_texts(before)) == list(_texts(after)), (
+        said = [line for line in _stderr(after) if not FIRST_RUN.search(line)]
+        assert (list(_texts(before)), _stderr(before)) == (list(_texts(after)), said), (
             f"{path.name}, {before.id}: the stored output is stale; {REFRESH.format(path.name)}"
         )
 
@@ -90,19 +106,15 @@ def _stderr(cell) -> list[str]:
 
 
 def _texts(cell) -> Iterator[str]:
-    """Yield what a cell prints and shows as text; a figure is only there or not."""
+    """Yield what a cell prints, which comes in pieces, and shows as text; a figure is only there or not."""
+    yield "".join(o.text for o in cell.outputs if o.output_type == "stream" and o.name == "stdout")
     for output in cell.outputs:
-        if output.output_type == "stream":
-            if output.name == "stdout":
-                yield output.text
-        elif "image/png" in output.data:
-            yield "figure"
-        else:
-            yield output.data.get("text/plain", "")
+        if output.output_type != "stream":
+            yield "figure" if "image/svg+xml" in output.data else output.data.get("text/plain", "")
 
 
 def _without_images(text: str) -> str:
-    return re.sub(r'"image/png": "[^"]*"', "", text)
+    return re.sub(r'"image/svg\+xml": ("[^"]*"|\[[^]]*\])', "", text)
 
 
 def _use_this_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,4 +130,5 @@ def _use_this_python(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(folder / "runtime"))
     monkeypatch.setenv("IPYTHONDIR", str(folder / "ipython"))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    monkeypatch.setenv(*CELL_NAME)
     monkeypatch.setenv("PYTHONPATH", str(Path(fb.__file__).parents[1]))

@@ -265,6 +265,14 @@ def test_a_linker_that_found_nothing(engine: str, tmp_path: Path) -> None:
         fb.evaluate(path, nothing, unmatched="drop", engine=engine)
 
 
+@pytest.mark.parametrize("score", [fb.extended_bcubed, fb.cice_bcubed])
+def test_warnings_name_the_line_of_the_user(score) -> None:
+    truth = {k: {str(k // 4)} for k in range(120)}
+    with pytest.warns(EvaluationWarning) as told:
+        score(truth, {item: {"all"} for item in truth})
+    assert {each.filename for each in told} == {__file__}
+
+
 def test_pure_by_construction() -> None:
     alone, one = {item: item for item in TRUTH}, dict.fromkeys(TRUTH, "all")
     assert found(TRUTH, alone)["pure-by-construction"]["score"] == "precision"
