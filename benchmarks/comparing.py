@@ -175,7 +175,7 @@ def measure(what: str, directory: Path, n_items: int, *, rounds: int, repeat: in
 
 
 def comparison_table(directory: Path, n_items: int, rounds: int) -> str:
-    """Return the table of four runs against one."""
+    """Return the table of the cost of comparing four runs, relative to evaluating one."""
     rows = []
     for given, name in (("arrays", "arrays of labels"), ("files", "Parquet, joined by item")):
         one, four, errors = (
@@ -203,7 +203,7 @@ def errors_table(directory: Path, n_items: int, rounds: int) -> str:
 
 
 def diff_table(directory: Path, n_items: int, rounds: int) -> str:
-    """Return the table of a diff against DuckDB; raise if the results differ."""
+    """Return the table of the cost of a diff, in fastbcubed and in DuckDB; raise if the results differ."""
     found = {what: measure(what, directory, n_items, rounds=rounds, repeat=1) for what in ("diff", "duckdb")}
     ours, theirs = (found[what]["found"] for what in ("diff", "duckdb"))
     if not np.allclose(ours, theirs, rtol=0, atol=1e-9):

@@ -32,7 +32,7 @@ WATCH = 0.05  # seconds between two checks of a process
 
 @dataclass(frozen=True)
 class Protocol:
-    """How to measure: rounds, limits and directories."""
+    """The settings of measurements: rounds, limits and directories."""
 
     directory: Path
     rounds: int = 3

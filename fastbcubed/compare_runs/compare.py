@@ -247,7 +247,7 @@ class _Found(NamedTuple):
 
 
 def _by_itself(found: _Found, k: int) -> dict[str, Any] | None:
-    """Return a run's scores on its own items, also with missing items as singletons; None if already evaluated so."""
+    """Return a run's scores on its own items, with and without missing items; None if its evaluation covers them."""
     request, answer = found.runs[k]
     if found.alone is None or answer.mentions is not None:
         return None
@@ -269,7 +269,7 @@ def _answers(
     unit: str,
     pool: Pool,
 ) -> _Found:
-    """Score all runs with the engine that the largest one needs; check the unit, with the columns of the baseline."""
+    """Score all runs with the engine that the largest one needs, after checking that the unit exists."""
     items, clusters = columns
     given = [
         replace(first.given, prediction=runs[run], item=items[run], cluster=clusters[run], run=run)

@@ -308,7 +308,7 @@ class Comparison(ClusterResult):
         return self._deltas(level)
 
     def _deltas(self, level: float | None = None) -> Table:
-        """Return the table of deltas; without a level with intervals adjusted for all experiments."""
+        """Return the table of deltas; by default, intervals are adjusted for the number of experiments."""
         level = adjusted(self.level, len(self.experiments), "bonferroni") if level is None else level
         return Table(table_of_deltas(self, level))
 
@@ -357,7 +357,7 @@ class Comparison(ClusterResult):
 
     @cached_property
     def _own_scores(self) -> dict[str, dict[str, Any]]:
-        """Scores of each run on all its own items, also with the truth's items that it lacks as singletons."""
+        """Scores of each run on all its own items, and on these with the truth's missing items as singletons."""
         return {
             name: self._by_itself.get(name)
             or if_alone(own if isinstance(own := ev.figures.of_mentions, Evaluation) else ev)
@@ -657,7 +657,7 @@ class Comparison(ClusterResult):
         return Table(list_true_clusters(self.runs, self._pair(run), self._true_numbers, order_by, limit))
 
     def _flow(self, run: str) -> tuple[int, list[tuple[str, str, int]]]:
-        """Return the number of true clusters, and how many changed from each outcome to each other."""
+        """Return the number of true clusters, and the numbers of clusters by outcome in the baseline and in the run."""
         return flow_of_runs(self.runs, self._pair(run), self._true_numbers)
 
     def cluster(

@@ -154,7 +154,7 @@ def lead(comparison: Comparison) -> str:
 
 
 def _of_lacking(comparison: Comparison) -> str:
-    """Return which of two runs is better if the other lacks more items, yet has no better score on common items."""
+    """Return a sentence on which of two runs is better if the other lacks more items, but has no worse scores."""
     if len(comparison) != 2:
         return ""
     places = {row.pop("run"): list(row.values()) for row in comparison._ranks().to_pylist()}
@@ -422,7 +422,7 @@ def _verdict(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Bl
 
 
 def scores_grid(cmp: Comparison, own: Mapping[str, tuple[float, float]], shown: Sequence[str]) -> Grid:
-    """Return the table of the runs' scores; `own` has F1 on all own items, and with missing items as singletons."""
+    """Return the table of the runs' scores; `own` has the figures of `own_f1`."""
     table, rows = cmp.scores(), []
     for row in table.to_pylist():
         if (run := row["run"]) in shown:
@@ -456,7 +456,7 @@ def ranking_grid(ranking: Sequence[Mapping[str, Any]]) -> Grid:
     columns = [
         ("run", "run", "name"),
         (score, "value", "score"),
-        ("less the best", ("delta", "low", "high"), "change"),
+        ("from the best", ("delta", "low", "high"), "change"),
         ("as good", "as_good", "yes"),
     ]
     return Grid.of(ranking, columns, caption=f"Runs by {score}, best first")
@@ -505,7 +505,7 @@ def deltas_of(cmp: Comparison) -> Iterator[dict[str, Any]]:
         if row["score"] in shown:
             sense = {"higher": 1, "lower": -1}.get(best[row["score"]], 0) * row["delta"]
             verdict = None if not row["holds"] or not sense else "better" if sense > 0 else "worse"
-            sure = {None: "error not known", True: "holds", False: "may be chance"}[row["holds"]]
+            sure = {None: "error unknown", True: "holds", False: "may be chance"}[row["holds"]]
             said = verdict or (sure if row["delta"] else "the same")
             held = {True: "yes", False: "no" if row["delta"] else "the same", None: ""}[row["holds"]]
             yield {**row, "best": best[row["score"]], "verdict": verdict, "said": said, "held": held}
@@ -625,7 +625,7 @@ def slices_chart(
 
 
 def changed(table: Table) -> Table:
-    """Return the clusters of a listing whose change affects precision or recall."""
+    """Return the clusters of a listing that contribute to the change in precision or recall."""
     changes = [table[f"{name}_delta"].to_numpy() for name in ("precision", "recall")]
     return table.filter(np.any(without_rounding(np.array(changes)), axis=0))
 

@@ -242,7 +242,7 @@ AT, RUN_AT = "\0slice", "\0run"
 def slices_of_runs(
     comparison: Comparison, by: SliceKey, deltas: bool, order_by: str | None, limit: int | None
 ) -> Table:
-    """Return the slices of all runs as `Comparison.slices` does."""
+    """Return the slices of all runs, as `Comparison.slices` does."""
     limit, name = require_limit(limit), slice_name(by)
     saved = (comparison._saved_slices or {}).get(name) if deltas else None
     whole = beside_baseline_by(comparison, by, deltas=deltas) if saved is None else saved
@@ -336,7 +336,7 @@ def _slices(comparison: Comparison, ev: Evaluation, by: SliceKey) -> Table:
 
 
 def _beside_runs(table: pa.Table) -> pa.Table:
-    """Return slices whose attributes are renamed if a comparison adds a column of the same name."""
+    """Return slices, with attributes renamed that have the name of a column that a comparison adds."""
     names, figures = name_columns(table.column_names), table.column_names
     added = {"run", "n_units"} | {f"{name}_{end}" for name in figures for end in ("delta", "delta_se")}
     own = [f"attribute.{name}" if name in added else name for name in names]

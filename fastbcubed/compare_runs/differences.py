@@ -172,7 +172,7 @@ def replicates(
 def _scores(
     totals: Floats, needed: Sequence[Metric], metrics: Sequence[Metric], beta: float
 ) -> dict[str, Floats]:
-    """Return the scores of each replicate, from rows of its weight and of its sums over items."""
+    """Return the scores of each replicate, given its weight (first row) and its sums of scores over items."""
     with np.errstate(invalid="ignore", divide="ignore"):
         means = dict(zip((m.name for m in needed), totals[1:] / totals[0], strict=True))
         means |= {name: 1.0 - means[own] for name, own in COMPLEMENTS.items() if own in means}
@@ -215,9 +215,9 @@ class Differences:
     def interval(self, experiment: str, metric: Metric, delta: float, level: float) -> Interval:
         """Return the interval of a difference: percentiles of its replicates or, without these, by Student's t.
 
-        If no unit differs, the interval allows for a share of units that were not drawn and do. That of a difference in
-        means over items is widened by what one more unit, as large as the largest, could change, as in
-        `Errors.interval`; for other scores, no such margin is known.
+        If no unit differs, the interval allows for other units that do, although none was drawn. The interval of a
+        difference in means over items is widened by the change that one more unit, as large as the largest, could make,
+        as in `Errors.interval`; for other scores, no such margin is known.
         """
         key = experiment, metric.name
         error = self.errors.get(key, math.nan)
@@ -282,7 +282,7 @@ def differences_of(table: pa.Table, units: Units | None, cautions: Sequence[str]
 
 
 def adjusted(level: float, n_experiments: int, adjust: Any) -> float:
-    """Return the confidence of each interval with which those of all experiments hold together at `level`."""
+    """Return the confidence of single intervals at which the intervals of all experiments hold jointly at `level`."""
     if not is_one_of(adjust, ADJUSTMENTS):
         raise OptionError(f"adjust must be {' or '.join(map(repr, ADJUSTMENTS))}, not {quoted(adjust)}")
     return level if adjust == "none" else 1 - (1 - level) / max(1, n_experiments)

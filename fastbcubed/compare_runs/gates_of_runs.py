@@ -55,7 +55,7 @@ NOW = "the prediction"
 
 
 def require_worse(bound: Bound, written: str) -> Bound:
-    """Return a valid bound on how much worse a score, or how different a size, may be, or raise OptionError."""
+    """Return a bound on how much worse a score, or how different a size, may be; raise OptionError if invalid."""
     name, _, _, best = subject_of(bound, written)
     require_interval(bound, written)
     if best == "neither" and is_score(bound.name):
@@ -119,7 +119,7 @@ def worse_in(comparison: Comparison, name: str, bound: Bound) -> Gate:
 
 
 def _gate_of_interval(comparison: Comparison, name: str, bound: Bound) -> Gate:
-    """Return whether a run is not significantly worse: no interval of the difference lies on the worse side of 0."""
+    """Return whether a run is not significantly worse: the interval of the difference is not all on the worse side."""
     why = why_no_errors(comparison)
     if why is None:
         reasons = scores_without_errors(comparison).items()
@@ -180,8 +180,8 @@ def _n_items(ev: Evaluation, bound: Bound) -> int:
 def _unlike_items(comparison: Comparison, name: str) -> str:
     """Return why a gate on a run cannot pass on the items compared; "" if it can.
 
-    It cannot if the run drops more of the truth than the baseline does, or if the baseline or, with common items,
-    another run covers at most half of the truth and less than one of the two.
+    It cannot if the run drops more of the truth than the baseline does, or if the baseline or, with common items, a
+    third run covers at most half of the truth and drops more of it than the run or the baseline.
     """
     pair = name, comparison.baseline
     others = [each for each in comparison if each not in pair] if comparison.align == "common" else []

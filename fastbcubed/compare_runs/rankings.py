@@ -153,7 +153,7 @@ FEW_RUNS = 3
 
 
 def notices_of_runs(comparison: Comparison) -> list[dict[str, Any]]:
-    """Return the warnings and notes: that runs lack items, then those of the runs, each once and in order."""
+    """Return the warnings and notes: first that runs lack items, then those of the runs, without repetition."""
     notices = shared_notices(comparison)
     of_items = [metric for metric in comparison.metrics if not metric.of_mentions]
     if not of_items or not any(n_dropped(comparison, name) for name in comparison):
@@ -167,7 +167,7 @@ def notices_of_runs(comparison: Comparison) -> list[dict[str, Any]]:
 
 
 def shared_notices(comparison: Comparison) -> list[dict[str, Any]]:
-    """Return the warnings and notes of the runs, each once and in order.
+    """Return the warnings and notes of the runs, in order and without repetition.
 
     If the messages of a code differ, each of a few runs has its own; of many runs, only the first is quoted.
     """

@@ -93,7 +93,7 @@ def list_true_clusters(
 def flow_of_runs(
     runs: Mapping[str, Evaluation], pair: tuple[str, str], numbers: Numbers
 ) -> tuple[int, list[tuple[str, str, int]]]:
-    """Return the number of true clusters in both runs, and (outcome, new outcome, number), most frequent first."""
+    """Return the number of true clusters in both runs, and a list of (outcome, new outcome, number of clusters)."""
     two = {name: runs[name] for name in pair}
     if numbers is not None:
         numbers = [own for name in pair for run, own in zip(runs, numbers, strict=True) if run == name]
@@ -126,7 +126,7 @@ def _shown(ev: Evaluation) -> list[Metric]:
 def _by_number(
     runs: Mapping[str, Evaluation], numbers: Numbers, metrics: Mapping[str, list[Metric]]
 ) -> Iterator[tuple[int, dict[str, Columns]]]:
-    """Yield blocks of clusters: the number of the first, and columns by run; all in one block unless in files."""
+    """Yield blocks of clusters, as the number of the first cluster and columns by run."""
     n = n_numbers(runs, numbers)
     ranges = [ev.kept.ranges for ev in runs.values()]
     if numbers is None and None not in ranges:

@@ -108,7 +108,7 @@ def _number(
 
 
 def is_heavy(share: float) -> bool:
-    """Return whether a component of all runs with this share of the weight is too heavy, beyond rounding."""
+    """Return whether a component with this share of the weight is too heavy; the threshold allows for rounding."""
     return share > HEAVY_SHARE + 1e-9
 
 
@@ -145,7 +145,7 @@ def why_no_room(comparison: Comparison, *, numbers: bool = False) -> Message | N
 
 
 def why_no_errors(comparison: Comparison) -> Message | None:
-    """Return why differences have no standard errors; None if they have some."""
+    """Return why no difference has a standard error; None if differences may have one."""
     evs = comparison.runs.values()
     require_cells(comparison)
     if comparison.unit != COMPONENT and any(ev.contingency.overlapping for ev in evs):

@@ -243,7 +243,7 @@ def coverage(diff: Diff) -> list[str]:
 
 
 def _whose(diff: Diff, which: str, n: int) -> str:
-    """Return how many items that only one side has are in clusters that are gone or new, and how many in others."""
+    """Return a phrase on how many of the items of one side are in clusters that are gone or new as a whole."""
     row = _became(diff).get(GONE if which == "gone" else APPEARED)
     if row is None:
         return ""

@@ -132,7 +132,7 @@ def changes_of_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def changes_by(ev: Evaluation, key: SliceKey) -> pa.Table:
-    """Return the outcomes of clusters by slice, which count the items in the slice and the clusters that have any."""
+    """Return the table of outcomes by slice, with the numbers of clusters that have items in it and of these items."""
     if ev.contingency.overlapping:
         raise not_defined()
     if isinstance(key, Mapping):
@@ -165,8 +165,8 @@ def changes_by(ev: Evaluation, key: SliceKey) -> pa.Table:
 def _fates(ev: Evaluation, items: Items) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """Return by row the outcome of its cluster (position in BECAME) and a code of the cluster, and the number of codes.
 
-    If both sides have items of the cluster, the outcome is that of the baseline's cluster, and -1 for a row that only
-    one side has.
+    A row that both sides have gets the outcome of its baseline cluster. A row that only one side has gets "gone" or
+    "appeared" if all items of its cluster are on that side; otherwise, the outcome is -1.
     """
     table, cell = ev.contingency, ev.kept.rows.cell
     scored = np.flatnonzero(cell >= 0)
@@ -357,7 +357,7 @@ def clusters_of(diff: Diff, side: str, order_by: str | None, limit: int | None, 
 
 
 def _in_outcomes(table: pa.Table, side: str) -> pa.Table:
-    """Return a listing of clusters with the outcomes of a diff or, for overlapping clusters, whether unchanged."""
+    """Return a listing of clusters with a diff's outcomes or, if clusters overlap, whether each is unchanged."""
     at = table.column_names.index("exact")
     if "outcome" not in table.column_names:
         return table.rename_columns({"exact": "unchanged"})

@@ -107,7 +107,7 @@ class Carried(NamedTuple):
 
 
 def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
-    """Match the clusters of both sides so that their cells have the greatest weight.
+    """Match clusters of both sides one to one, such that the matched cells have the greatest total weight.
 
     Ties are broken by the share of the cell in both clusters, then by old id, then by new label.
     """

@@ -110,7 +110,7 @@ RATIOS: dict[str, Callable[[Drawn], tuple[Any, ...]]] = {
 
 
 class _Linear(NamedTuple):
-    """The plain estimate, the influence of each cluster on it, and its bias correction, both relative to it."""
+    """The plain estimate; and, relative to it, the influence of each cluster and the bias correction."""
 
     plain: float
     moves: Floats
@@ -179,7 +179,7 @@ def _squares(moves: Floats, drawn: Drawn) -> tuple[float, float]:
 
 
 def squares_of_draws(moved: Floats, draws: Counts, left_to_draw: float) -> tuple[float, float]:
-    """Return the standard error and its degrees of freedom, given how far one draw of each cluster moves the score."""
+    """Return the standard error and its degrees of freedom, given the influence of a draw of each cluster."""
     m = int(draws.sum())
     powers = powers_of(moved, lambda each: math.fsum((draws * each).tolist()))
     error, df = map(float, error_and_freedom(powers, m))
@@ -329,7 +329,7 @@ SIZES = "sizes"
 
 
 def choose(names: Any, beta: float) -> tuple[list[Estimable], dict[str, str]]:
-    """Return the scores to estimate, in the order given, and for other members of named families, why they are omitted.
+    """Return the scores to estimate, in the order given, and the reasons why other members of families are omitted.
 
     >>> [each.name for each in choose(["pairs", "f1"], 2.0)[0]]
     ['pair_precision', 'pair_recall', 'pair_f1', 'pair_fbeta', 'f1', 'fbeta']
@@ -655,7 +655,7 @@ class Drawn(NamedTuple):
         return found.of_items(true, n, pred_n, n, size - there)
 
     def of_items(self, true: Counts, n: Counts, pred_n: Counts, here: Counts, missing: Counts) -> Drawn:
-        """Return the same clusters with other cells, and one cell more for the missing items of each cluster."""
+        """Return the same clusters with these cells, plus a cell for the missing items of each cluster."""
         place = np.full(int(self.kept.max()) + 1, -1)
         place[self.kept] = np.arange(self.kept.size)
         alone = np.flatnonzero(missing)
@@ -672,7 +672,7 @@ class Drawn(NamedTuple):
         return self._replace(cells=cells)
 
     def add(self, by_cell: Floats) -> Floats:
-        """Return the sum over the scored items of each cluster of a value by cell."""
+        """Return, for each cluster, the sum over its scored items of a value that is given by cell."""
         cells = self.cells
         return _add(cells, cells.here * by_cell, self.size.size)
 
@@ -726,22 +726,22 @@ class Drawn(NamedTuple):
 
     @property
     def joined(self) -> Floats:
-        """Spanning links of the cells of the cluster: |c| minus the number of cells."""
+        """The least number of links that connect the items within each cell of the cluster: |c| minus its cells."""
         parts = _add(self.cells, np.ones(self.cells.n.size), self.size.size)
         return self.size - parts
 
     @property
     def pred_joined(self) -> Floats:
-        """The cluster's share by items of the spanning links of predicted clusters, |c| (n - M) / n, times n.
+        """The least number of links that connect predicted clusters, n - M, times the cluster's number of items.
 
-        Items that are missing from the prediction are singletons there, which have no links.
+        Items that are missing from the prediction are singletons there, which need no links.
         """
         return np.asarray((self.size - self.missing) * float(self.n_items - self.n_clusters), np.float64)
 
     def links(self, sizes: Floats) -> Floats:
-        """Return the sum over items of the share of an item's links, in a cluster of these sizes, that its cell has.
+        """Return the sum over items of the share of the item's links that are within its cell.
 
-        The share of an item that is a singleton on both sides is 1.
+        `sizes` are the sizes of its true or predicted cluster. The share is 1 for a singleton on both sides.
         """
         c = self.cells
         share = np.divide(c.n - 1, sizes - 1, out=np.zeros(c.n.size), where=sizes > 1)
@@ -749,9 +749,9 @@ class Drawn(NamedTuple):
 
     @property
     def pred_clusters(self) -> Floats:
-        """The cluster's share by items of the predicted clusters, |c| M / n, plus one for each missing item, times n.
+        """The number of predicted clusters, M, times the cluster's number of items, plus n for each missing item.
 
-        Multiplied by n, the values are whole numbers, whose sum is exact.
+        The values are whole numbers, whose sum is exact.
         """
         return (self.size - self.missing) * float(self.n_clusters) + self.missing * float(self.n_items)
 

@@ -82,7 +82,7 @@ def cautions(
 ) -> list[dict[str, Any]]:
     """Return warnings and notes: code, level, message, figures.
 
-    If items are dropped, `alone` has F1, and F1 if these items were predicted singletons.
+    If items are dropped, `alone` has F1 without them, and F1 with them as predicted singletons.
     """
     found = {
         "sample-items-missing": _missing(sample, definition["missing"], alone),
@@ -125,7 +125,7 @@ def _missing(sample: Mapping[str, Any], missing: str, alone: Mapping[str, float]
 
 
 def _partial(drawn: Drawn) -> Iterator[Notice]:
-    """Warn if most predicted clusters of sampled items have other items, because sampled clusters may be incomplete."""
+    """Warn if most predicted clusters of sampled items include items that were not sampled."""
     cells = drawn.cells
     times = drawn.draws[cells.cluster] * cells.times * (cells.pred_n > 1)
     n, mixed = int(times.sum()), int(times[cells.pred_n > cells.n].sum())
@@ -173,7 +173,7 @@ def _unlike(drawn: Drawn, sampling: str) -> Iterator[Notice]:
 
 
 def _pred_clusters(drawn: Drawn, weight: np.ndarray) -> Interval | None:
-    """Return an interval of the number of predicted clusters if sampled ones have these weights; None if unknown.
+    """Estimate the number of predicted clusters, with these weights of sampled clusters; return its interval or None.
 
     The estimate is the number of predicted items times the mean over items of the inverse of the cluster's size.
     """
@@ -211,7 +211,7 @@ def _population(drawn: Drawn, population_clusters: int | None) -> Iterator[Notic
 
 
 def _sure(own: Estimate, times: float) -> Interval | None:
-    """Return a 99.9 % interval of a multiple of a positive estimate; None if its standard error is unknown."""
+    """Return the 99.9 % interval of `times` an estimate; None if the estimate or its error is not positive."""
     if not (own.error > 0 and own.value > 0):
         return None
     reach = math.exp(t_quantile(SURE, max(1, int(own.df))) * own.error / own.value)

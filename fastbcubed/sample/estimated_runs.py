@@ -408,13 +408,13 @@ class EstimatedComparison(Comparison):
         return checked([*self._try(bounds), *self._try_worse(asked)])
 
     def _try(self, bounds: Sequence[Bound]) -> list[Gate]:
-        """Return the gates of all runs: whether their estimates are within the bounds."""
+        """Return a gate for each bound and run, which says whether the estimate is within the bound."""
         return [
             of_run(run, bound, try_estimate(bound, self._estimates(run))) for bound in bounds for run in self
         ]
 
     def _try_worse(self, bounds: Sequence[Bound]) -> list[Gate]:
-        """Return the gates of all experiments: whether their estimates are not worse than the baseline's."""
+        """Return a gate for each bound and experiment, which says whether the estimate is no worse than allowed."""
         return [
             of_run(run, bound, self._worse(run, bound))
             for bound in bounds

@@ -396,9 +396,9 @@ class Estimates(Result):
 
 
 def _of_what_is_not_seen(own: Estimate, level: float, high: float) -> Interval:
-    """Return the interval of a score that is equal in all sampled clusters, which clusters that were not drawn widen.
+    """Return the interval of a score that is equal in all sampled clusters, allowing for other values elsewhere.
 
-    It is NaN for a score without an upper bound, because nothing limits the values of other clusters.
+    It is NaN for a score without an upper bound, because nothing limits the values of clusters that were not drawn.
     """
     if math.isnan(own.unadjusted) or own.n_clusters < 2 or math.isinf(high):
         return Interval(math.nan, math.nan)
@@ -476,7 +476,7 @@ def document(estimates: Estimates, asked: Asked = IN_BRIEF) -> Document:
 
 
 def in_slices(estimates: Any, by: str) -> list[Block]:
-    """Return the blocks of the slices by some columns, of one run or several: heading, table, and slices left out."""
+    """Return the blocks on the slices by some columns: heading, table, and a note on slices left out."""
     table = estimates.sliced[by]
     names, every = name_columns(table.column_names), slices_estimated(table)
     scores = [name for name in HEADLINE if name in every] or every[:3]

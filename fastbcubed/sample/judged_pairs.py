@@ -200,7 +200,7 @@ def of_labelled(rows: Sequence[Mapping[str, Any]], *, weighted: bool) -> list[st
 
 
 def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the share of splitting and of merging that is right, by rates or, if these are unknown, by distances."""
+    """Return a sentence on the shares of splitting and merging that are right, from rates or else from distances."""
     told: list[str] = []
     without: list[str] = []
     for kind, name in KINDS.items():
@@ -265,7 +265,7 @@ class PairScore:
 
     @property
     def answers(self) -> list[PairScore]:
-        """The scores that its pairs estimate: itself unless it is `RATES`, and others whose pairs are among its own."""
+        """The scores that the same pairs estimate: this one, unless it is `RATES`, and those that need some of them."""
         others = (
             other
             for other in PAIR_SCORES.values()
@@ -595,7 +595,7 @@ def estimate(labelled: Any, by_stratum: bool, level: float) -> PairEstimates:
 
 
 def listed_estimates(found: Sequence[tuple[str | None, str, Estimate]], of: str | None) -> Any:
-    """Return the table of estimates (name, score, estimate), with a first column of names if `of` is its title."""
+    """Return the table of estimates, given as (name, score, estimate); `of` is the header of names, or None."""
     names, scores, estimates = zip(*found, strict=True)
     columns: dict[str, Any] = {} if of is None else {of: from_texts(list(names))}
     columns["score"] = from_texts(list(scores))
@@ -666,7 +666,7 @@ def estimated(score: PairScore, strata: list[Stratum], share: float, level: floa
 def _without(
     unsure: set[str | None], score: PairScore, strata: list[Stratum], share: float, level: float
 ) -> Estimate:
-    """Estimate a score without the strata of these names, whose verdicts are all unsure; NaN if no other is left."""
+    """Estimate a score from the strata with other names than these unsure ones; NaN if none is left."""
     shares = {each.name: each.share for each in strata if each.name not in unsure}
     own = [each for each in strata if each.change in score.counts]
     left = [each for each in own if each.name in unsure]

@@ -94,7 +94,7 @@ def read_labelled(labelled: Any, asked: LinkRequest) -> Labelled:
 
 
 def _joined(columns: list[Column]) -> Column:
-    """Return one column of the rows of several, in order."""
+    """Return the concatenation of columns."""
     if len(columns) == 1:
         return columns[0]
     first = columns[0]

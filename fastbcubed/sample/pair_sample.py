@@ -136,7 +136,7 @@ def _block_by_block(groups: Places, blocks: Places, keys: Keys) -> Places:
 
 
 def _beside(mass: Floats, begin: Places, end: Places, shares: Floats) -> Places:
-    """Return the row on which each point falls, on a line that omits the rows from `begin` to `end`.
+    """Return the row on which each point falls, on a line without the rows from `begin` to `end`.
 
     Rows before the gap are summed from the front, and rows after it from the back, so the sums stay precise even if the
     omitted rows are heavy.
@@ -183,7 +183,7 @@ ROUNDING = 1e-12
 
 
 class Kind(NamedTuple):
-    """Pairs with the same change and sign in a score: (n_cells,) weights per unit of the mates' weight."""
+    """Pairs with the same change and sign in a score; `unit` has by cell the weight per unit of a mate's weight."""
 
     change: str
     sign: int

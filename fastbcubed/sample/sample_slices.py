@@ -111,7 +111,7 @@ class OfSlice(NamedTuple):
 def of_slices(
     drawn: Drawn, touched: Touched, parts: Cut, slicing: Slicing, chosen: Iterable[Estimable], *, drop: bool
 ) -> Iterator[OfSlice]:
-    """Yield the estimates of each slice, over its own items, whose clusters count as a whole."""
+    """Yield the estimates of each slice: means over its items, whose clusters also have their items outside it."""
     _, n = whole_cells(touched, parts)
     missing = np.zeros(parts.size.size, np.int64)
     if not drop:

@@ -86,7 +86,7 @@ class Margins:
 
     @property
     def kinds(self) -> NDArray[Any]:
-        """Which side has the items of each cell (COMMON, TRUTH_ONLY, …), derived from the clusters if not a column."""
+        """The kind of each cell's items (COMMON, TRUTH_ONLY, …), from a column or else from its clusters."""
         if "kind" in self._columns:
             return self._columns["kind"]
         return np.where(self.t_there, np.where(self.p_there, 0, 1), np.where(self.p_there, 2, 3))
@@ -520,7 +520,7 @@ def _one_row_each(join: Join, which: int, prefix: str) -> Any:
 
 
 def _with_rows(frame: Any, items: Sequence[str], name: str) -> Any:
-    """Add the number of rows of each item; only the item is sorted by, for which Spark has a radix sort."""
+    """Add the number of rows of each item; Spark sorts only by item, for which it has a radix sort."""
     from pyspark.sql import Window
 
     sql = functions()

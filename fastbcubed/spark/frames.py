@@ -226,7 +226,7 @@ class Weighted:
         return ~(fine | (self.values == 0.0)) if outer else ~fine
 
     def asked(self, *, outer: bool) -> dict[str, Any]:
-        """Return the counts of weights to compute, by name."""
+        """Return the Spark expressions of the counts to compute for weights, by name."""
         return {"unknown": _count(self.is_unknown), "bad": _count(self.is_out_of_range(outer=outer))}
 
     def require(self, found: Mapping[str, Any], *, outer: bool) -> None:
@@ -300,7 +300,7 @@ def look(
 
 
 def _asked(side: FrameSide, policies: Policies, weighted: Weighted | None, *, outer: bool) -> dict[str, Any]:
-    """Return the counts of a side to compute, by name."""
+    """Return the Spark expressions of the counts to compute for a side, by name."""
     sql, noise = functions(), policies.noise
     asked = {"rows": sql.count(sql.lit(1))}
     asked["no_item"] = _count(any_null(side.items))

@@ -590,7 +590,7 @@ def arrow_of(frame: Any) -> pa.Table:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value, with a Spark row, the form of a composite id, as a dict."""
+    """Return a value; a Spark row, which is the form of a composite id, becomes a dict."""
     return value.asDict() if hasattr(value, "asDict") else value
 
 

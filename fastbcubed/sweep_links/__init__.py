@@ -1,1 +1,1 @@
-"""Links with scores → the clusters at every threshold, scored against the truth."""
+"""Sweeps: links with scores → the clusters at every threshold, scored against the truth."""

@@ -92,23 +92,23 @@ class Kept:
         return 1.0 - self.mean(name)
 
     def amount(self, name: str) -> NDArray[Any]:
-        """Return the number or weight of pairs of a kind, by point; numbers of fn and tn are what tp and fp leave."""
+        """Return the number or weight of pairs of a kind, by point; unless stored, fn and tn follow from tp and fp."""
         whole, before = {"fn": ("all_right", "tp"), "tn": ("all_wrong", "fp")}.get(name, ("", ""))
         return self.sums[name] if whole not in self.sums else self.sums[whole] - self.sums[before]
 
     @property
     def pair_numbers(self) -> list[Floats]:
-        """Numbers or weights of pairs: tp, fp, fn, tn, each by point."""
+        """The numbers or weights of tp, fp, fn and tn pairs, each by point."""
         return [self.amount(name).astype(np.float64) for name in PAIRS]
 
     @property
     def pairs(self) -> list[Floats]:
-        """Shares of all pairs: tp, fp, fn, tn, each by point; unlike weights, their products cannot overflow."""
+        """The shares of tp, fp, fn and tn in all pairs, each by point; products of shares cannot overflow."""
         return [each / (self.n_pairs or 1.0) for each in self.pair_numbers]
 
 
 class _Taken(Mapping[str, NDArray[Any]]):
-    """Sums at selected points of a curve; a sum that is a single value for all points stays that value."""
+    """Sums at selected points of a curve; a sum that is the same at all points remains a single value."""
 
     def __init__(self, sums: Mapping[str, NDArray[Any]], points: slice | NDArray[np.int64]) -> None:
         self._sums, self._points = sums, points
@@ -366,7 +366,7 @@ class Condition(NamedTuple):
 def as_conditions(
     where: str | Iterable[str] | None, names: Collection[str], *, weighted: bool = False
 ) -> list[Condition]:
-    """Return the conditions in strings, which may join several by "and"; `names` may have conditions.
+    """Return the conditions in strings such as "a >= 1 and b < 2"; `names` are the names that they may contain.
 
     Examples
     --------
@@ -580,7 +580,7 @@ class BestPoint(NamedTuple):
 
     @property
     def as_good(self) -> tuple[int, int]:
-        """The weakest and the strongest point of the range around the best one in which all are as good."""
+        """The weakest and the strongest point of the range around the best point in which all are as good as it is."""
         best = self.values[self.point]
         worse = self.values < best - AS_GOOD * (abs(best) if self.is_cost else 1.0)
         weaker, stronger = worse[self.point :], worse[self.point :: -1]
@@ -639,7 +639,7 @@ def value_at(curve: Curve, name: str, point: int) -> float:
 
 
 def _source(curve: Curve, name: str) -> str | Metric | None:
-    """Return the column that a name in a cost means, or another score of the curve's sums; None if there is neither."""
+    """Return the column that a name in a cost means, or a score that its sums give; None if there is neither."""
     if name in curve.names:
         return name
     if (known := computed_as(name, curve.names)) is not None:

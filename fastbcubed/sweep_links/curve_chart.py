@@ -23,7 +23,7 @@ PARTS = 5
 
 
 def axis_of(curves: Mapping[str, Values], leading: str, marked: Sequence[float] = ()) -> tuple[float, float]:
-    """Return round ends of an axis that shows differences of scores from 0 to 1 near the best leading score.
+    """Return the ends of an axis of scores, as round numbers, that covers the points near the best leading score.
 
     The axis includes all `marked` values, and all values of the curves if those near the best one are equal.
 

@@ -86,7 +86,7 @@ class SumsOnDemand(dict[str, NDArray[Any]]):
 
 
 class Run(NamedTuple):
-    """Functions from the changes at each level to sums: of sums that rise, of sums that fall, and of counts."""
+    """Functions that turn the changes at each level into a rising sum, a falling sum, or a count."""
 
     rise: Callable[[Floats], Floats]
     fall: Callable[[Floats], Floats]

@@ -1,4 +1,4 @@
-"""Links with scores → the merge tree, which has the clusters at all thresholds at once.
+"""The merge tree of links with scores, which represents the clusters at all thresholds at once.
 
     links --by score--> sorted --join_in_order--> forest --lay_out--> order of items, levels between neighbours
 
@@ -80,7 +80,7 @@ class MergeTree:
 def merge_tree(
     n_items: int, given: list[NDArray[Any]], pool: Pool, *, ascending: bool = False, keep: bool = False
 ) -> MergeTree:
-    """Return the tree of the merges that links cause, from the strongest to the weakest; `keep` the links if wanted.
+    """Build the tree of the merges that links cause, from the strongest link to the weakest; `keep` stores the links.
 
     `given` has the numbers of left items, those of right items, and the scores of the links, none of them NaN. To save
     memory, the list is emptied, and the memory of the scores is reused.
@@ -238,7 +238,7 @@ class Records(NamedTuple):
 
 @lru_cache
 def records(index: np.dtype, *, weighted: bool, scored: bool) -> Records:
-    """Return the record types for places of this type; `scored` means that some rows count in clusters unscored.
+    """Return the record types for places of this type; `scored` means that not all rows are scored.
 
     Each side of a meeting or a merge has n rows, of which s are scored, and weight w, of which v is scored. Each side
     of a merge also has x rows of the dominant true cluster and r others. For each side and for both together, `wrong`
@@ -568,7 +568,7 @@ class Subset(NamedTuple):
 
 
 class Subsets:
-    """Rows of a tree, from which subsets are scored one by one.
+    """Makes the rows of a tree that are needed to score one subset of items after another.
 
     The score of an item depends only on its cluster at the weakest threshold and on its true cluster, so a subset has
     only the rows of these clusters.
@@ -590,7 +590,7 @@ class Subsets:
         return order[n_none:], np.concatenate([[0], np.cumsum(self._rows.true_sizes)])
 
     def take(self, members: NDArray[np.integer]) -> Subset:
-        """Return the rows that score the members alone, which are ascending places."""
+        """Return the rows needed to score only the members, which are given as ascending places."""
         rows, ends = self._rows, self._ends
         clusters = _once(np.searchsorted(ends, members, side="right"))
         begins = np.concatenate([[0], ends[:-1]])[clusters]

@@ -29,7 +29,7 @@ NOT_THERE = (
 
 
 class Recalls(NamedTuple):
-    """The recall if every link were judged correctly, if those that the threshold uses were, and of the clusters."""
+    """A recall in three cases: every link judged correctly, only the used links judged correctly, actual clusters."""
 
     candidates: float
     used: float

@@ -1,4 +1,4 @@
-"""sweep(): links with scores and a truth → the clusters at every threshold, scored."""
+"""sweep(): score the clusters that links with scores form at every threshold."""
 
 from __future__ import annotations
 
@@ -277,7 +277,7 @@ class Evaluator:
         }
 
     def __call__(self, clustering: Clustering, options: Mapping[str, Any]) -> Evaluation:
-        """Return the result of `evaluate`; `options` replace the arguments of the sweep."""
+        """Return the result of `evaluate`; `options` override the arguments of the sweep."""
         return evaluate(self._truth, _without(self._how["noise"], clustering), **{**self._how, **options})
 
     def aligned(self, clustering: Clustering, rows: Alignment, policies: Policies) -> Evaluation:

@@ -33,7 +33,7 @@ from fastbcubed.sweep_links.threshold_choice import Leading
 
 
 def document(sweep: Any, leading: Leading, asked: Asked = IN_BRIEF, notes: Sequence[str] = ()) -> Document:
-    """Return the document: the links, the best threshold, the curve, merges and slices; `notes` are on the links."""
+    """Return the document: links, best threshold, curve, merges and slices; `notes` are sentences on the links."""
     truth, links = (sweep.at_best.names[side] for side in ("truth", "prediction")) if asked.page else ("", "")
     head: list[Block] = [Only("text", [Beside([[Prose([what_was_swept(sweep)])], [Prose(notes)]])])]
     if asked.page:

@@ -279,12 +279,12 @@ class Sweep(Result):
 
     @cached_property
     def _units(self) -> UnitSums:
-        """The sums by unit, where units are those of the weakest threshold at which they are many and even."""
+        """The sums by unit; units are the components at the weakest threshold with many of similar weight."""
         rows = self._placed.rows
         return UnitSums(rows, self._curve, even_levels(rows))
 
     def _units_at(self, point: int) -> UnitSums:
-        """Return the sums by unit; at thresholds beyond them, units are those of all links. Warn if they are uneven."""
+        """Return the sums by unit for a point, by the components of all links if it is too weak; warn if uneven."""
         rows, units = self._placed.rows, self._units
         if point >= len(units.curve):
             units = UnitSums(rows, self._curve, rows.n_levels)
@@ -348,7 +348,7 @@ class Sweep(Result):
         return self._best_at(found.point, found.name, value, said, found.as_good)
 
     def _best_at(self, point: int, score: str, value: float, where: str, as_good: Sequence[int]) -> Best:
-        """Return the description of a point of the curve as the best one."""
+        """Return the `Best` that describes a point of the curve."""
         weakest, strongest = (self._curve.thresholds[each].item() for each in as_good)
         first = min(max(as_good[1], len(self._curve) - self.tree.n_levels), as_good[0])  # that uses a link
         threshold = self._curve.thresholds[point].item()

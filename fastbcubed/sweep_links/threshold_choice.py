@@ -85,7 +85,7 @@ class Chosen:
         return text
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the attributes but the best threshold as plain values."""
+        """Return all attributes except the best threshold as plain values."""
         names = ("low", "high", "expected", "optimism", "threshold_low", "threshold_high", "level", "draws")
         return {name: getattr(self, name) for name in (*names, "seed", "n_units", "without")}
 
@@ -112,7 +112,7 @@ def choose_again(
     seed: int,
     shown: Callable[[float], str],
 ) -> Chosen:
-    """Resample the units, with as many as there are, and choose the best threshold of each resample.
+    """Resample the units with replacement, and choose the best threshold of each resample.
 
     The excess is the score of a resample at its own threshold minus the score of the data there. It stands for the
     excess of the data's score over that of the population, at the threshold chosen by the data. Its mean is the

@@ -212,7 +212,7 @@ class UnitSums:
         return Parts.of(self._rows, self._unit_of_place)
 
     def left(self, name: str) -> Floats:
-        """Return a falling sum by unit if all links are used; exactly 0 for units whose true clusters are complete."""
+        """Return the final value of a falling sum by unit, with all links used; 0 if its true clusters are complete."""
         parts = self._parts
         with np.errstate(divide="ignore", invalid="ignore"):  # for true clusters of one item
             lost = {
@@ -396,7 +396,7 @@ class UnitSums:
         return largest_share(pairs, float(np.sum(pairs)))
 
     def of_subset(self, subset: Subset, curve: Curve) -> UnitSums:
-        """Return the sums by the same units over the rows of a subset, for the curve of the subset."""
+        """Return the sums over the rows of a subset, by the same units, for the curve of the subset."""
         n_levels = int(np.searchsorted(subset.levels, self._rows.n_levels))
         _, units = np.unique(self._unit_of_place[subset.places], return_inverse=True)
         return UnitSums(subset.rows, curve, n_levels, units)
@@ -423,7 +423,7 @@ def up_to(rows: TreeRows, n_levels: int) -> TreeRows:
 
 
 def even_levels(rows: TreeRows) -> int:
-    """Return how many levels can be used with units still many and even; all, if true clusters are not so anyway."""
+    """Return how many levels leave many units of similar weight; all levels, if even true clusters are uneven."""
     least = LEAST_OF_TRUE * units_of_rows(up_to(rows, 0)).effective
 
     def are_many(n_levels: int) -> bool:

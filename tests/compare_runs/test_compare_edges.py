@@ -767,7 +767,7 @@ def test_a_run_that_joins_all_leaves_the_errors_of_others(engine, options):
     )
     assert cmp.units.n == 1
     said = verdicts(cmp, "all")
-    assert "error not known" in said and "may be chance" not in said
+    assert "error unknown" in said and "may be chance" not in said
 
 
 def test_slices_have_the_errors_of_two_runs_where_a_third_joins_all():
@@ -791,7 +791,7 @@ def test_a_baseline_that_connects_all_items_is_named():
     assert f"All items are in one group of shared clusters, {why}" in text
     assert "Bonferroni" not in text and "intervals" not in text
     page = fb.compare(truth, runs).report()
-    assert {row["verdict"] for row in deltas(page)} <= {"error not known", "the same"}
+    assert {row["verdict"] for row in deltas(page)} <= {"error unknown", "the same"}
     assert "which may be chance" not in page.html
 
 
