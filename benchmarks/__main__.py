@@ -101,12 +101,12 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def comma_list(text: str) -> list[str]:
-    """Split a list given with commas."""
+    """Return the parts of a comma-separated list."""
     return [part for part in text.split(",") if part]
 
 
 def comma_sizes(text: str) -> list[int]:
-    """Read numbers such as 1e6."""
+    """Return the numbers of a comma-separated list such as 1e6,1e7."""
     return [int(float(part)) for part in comma_list(text)]
 
 

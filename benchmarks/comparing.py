@@ -77,7 +77,7 @@ def write_tables(directory: Path, n_items: int, names: Iterable[str]) -> None:
 
 
 def moved(batch: pa.RecordBatch, k: int) -> pa.RecordBatch:
-    """Return the rows of run k, a share of which, different for each k, become singletons."""
+    """Return rows in which a share of the items, a different one for each run k, became singletons."""
     items, labels = (np.array(column) for column in batch.columns)
     words = items.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15 + 2 * k)  # odd, so no two are alike
     elsewhere = words < np.uint64(MOVED * 2**64)

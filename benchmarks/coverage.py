@@ -78,7 +78,7 @@ SCORES = (
 
 
 def labels_of(kind: str, rng: np.random.Generator) -> tuple[Labels, Labels]:
-    """Return true and predicted labels of a component."""
+    """Return true and predicted labels of a random component of a population."""
     if kind == "merges":  # one in ten has 3 to 15 true clusters
         merged = int(rng.integers(3, 16)) if rng.random() < 0.1 else 1
         true = np.repeat(np.arange(merged), rng.geometric(0.4, merged))
@@ -265,14 +265,14 @@ def errors(
 
 
 def covered(people: Population, metric: Metric) -> str:
-    """Return the share in percent of the samples with an interval whose interval covers the population's score."""
+    """Return the percentage of samples, among those with an interval, whose interval covers the population's score."""
     return f"{100 * of_samples(people, metric)[0]:.1f}"
 
 
 def covered_with_width(people: Population, metric: Metric) -> str:
-    """Return the coverage in percent, and the median width relative to intervals without an allowance.
+    """Return the percentage of samples whose interval covers the score, and the relative median width of intervals.
 
-    Intervals without the allowance for one more component have another divisor, and thus fewer degrees of freedom.
+    Widths are relative to those without an allowance for one more component, which have fewer degrees of freedom.
     """
     share, width = of_samples(people, metric)
     return f"{100 * share:.1f} ({width:.2f})"
@@ -305,7 +305,7 @@ def of_samples(people: Population, metric: Metric) -> tuple[float, float]:
 
 
 def covered_difference(people: Population, metric: Metric) -> str:
-    """Return the share in percent of samples whose interval covers the difference between two runs."""
+    """Return the percentage of samples whose interval covers the difference between two runs."""
     before, after = (Sampled.of(people, ev, metric) for ev in people.runs)
     wanted, hits, key = after.wanted - before.wanted, 0, ("new", metric.name)
     sizes = np.maximum(before.sizes, after.sizes)

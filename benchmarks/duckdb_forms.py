@@ -29,7 +29,7 @@ READ_TABLES = """
 
 
 def queries(weight: str) -> dict[str, str]:
-    """Give the ways to write the work, by name; `weight` is what adds up the weights of a cell."""
+    """Return the queries that do the work, by name; `weight` is the expression of the total weight of a cell."""
     cells = f"WITH cells AS MATERIALIZED (SELECT t, p, {weight} AS w FROM items GROUP BY t, p)"
     joins = f"""
         {cells}, true_sums AS (SELECT t, sum(w) AS a FROM cells GROUP BY t),

@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""Whether each call keeps to its memory limit, and showing, saving, loading and listing its result do, too."""
+"""Whether each call keeps to its memory limit, also when its result is shown, saved, loaded and listed."""
 
 from __future__ import annotations
 

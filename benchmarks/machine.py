@@ -54,7 +54,7 @@ def cpu_model() -> str:
 
 
 def cpu_flags() -> list[str]:
-    """Return the flags of the processor, which only Linux lists."""
+    """Return the flags of the processor; an empty list except on Linux."""
     return cpu_field("flags").split()
 
 

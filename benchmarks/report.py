@@ -46,7 +46,7 @@ def load_runs(directory: Path) -> list[list[Record]]:
 
 
 def newest(runs: list[list[Record]]) -> list[Record]:
-    """Return the records of each data set from the newest run that measured fastbcubed on it, or else any newest run.
+    """Return the records of each data set from the newest run that measured fastbcubed on it, or else the newest.
 
     All figures of a data set thus come from one run, so their ratios are fair.
     """

@@ -540,7 +540,7 @@ class Best:
 
 
 def shown(threshold: float, gap: float = 0.0, *, up: bool = False) -> str:
-    """Return a threshold as short text such as 0.9, rounded down, or up, by less than half a gap.
+    """Return a threshold as short text such as 0.9, less than half of `gap` below it or, if `up`, above it.
 
     >>> shown(0.9), shown(3.0), shown(float("inf"))
     ('0.9', '3', 'inf')
