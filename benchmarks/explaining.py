@@ -207,7 +207,7 @@ def in_polars(table: pa.Table) -> Callable[[], None]:
 
 
 def in_duckdb(table: pa.Table) -> Callable[[], None]:
-    """Return the same group-by in DuckDB, on a native table."""
+    """Return the group-by of `in_polars` in DuckDB, on a native table."""
     import duckdb
 
     own = duckdb.connect()

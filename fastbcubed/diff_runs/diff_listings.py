@@ -132,7 +132,7 @@ def changes_of_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def changes_by(ev: Evaluation, key: SliceKey) -> pa.Table:
-    """Return the table of outcomes by slice, with the numbers of clusters that have items in it and of these items."""
+    """Return the table of outcomes by slice, with the number of its items and of the clusters that have them."""
     if ev.contingency.overlapping:
         raise not_defined()
     if isinstance(key, Mapping):
