@@ -568,9 +568,8 @@ def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Blo
             *((name, name, "name") for name in own),
             ("items", "n_items", "count"),
         ]
-        in_order = (
-            scores[::-1] if asked.page else scores
-        )  # pages scroll to the right, and text keeps the last columns
+        # pages scroll to the right, and text keeps the last columns
+        in_order = scores[::-1] if asked.page else scores
         for score in in_order:
             ends = (f"{score}_{each}" for each in ("delta", "low", "high"))
             columns += [(score, score, "score", 2), (f"Δ {score}", tuple(ends), "change")]

@@ -280,9 +280,8 @@ def _opened(function: Any, loaded: Stamps) -> Any:
     """Return the cache of a kernel whose source files had the stamps `loaded`; a null cache if none can be used."""
     content = _content(tuple(loaded))  # read first; the stamps are then checked for changes since loading
     if any(_stamp.__wrapped__(source) != stamp for source, stamp in loaded.items()):
-        return (
-            NullCache()
-        )  # the sources on disk have changed: code compiled from the loaded ones must not be saved
+        # the sources on disk have changed: code compiled from the loaded ones must not be saved
+        return NullCache()
     try:
         opened = CheckedCache(function, content)
     except RuntimeError:  # Numba found no writable directory

@@ -98,9 +98,8 @@ def marked(table: Contingency, side: str, marks: NDArray[np.uint8] | None = None
 def with_unlabelled(table: Contingency) -> NDArray[np.integer]:
     """Return the sorted codes of predicted clusters with items outside the truth, if these count."""
     alone = table.alone("pred") if table.outside else None
-    return (
-        np.empty(0, np.int64) if alone is None else np.sort(alone.codes[alone.n > 0])
-    )  # sorted and filtered, as files list all clusters
+    # sorted and filtered, as files list all clusters
+    return np.empty(0, np.int64) if alone is None else np.sort(alone.codes[alone.n > 0])
 
 
 def mixed(marks: NDArray[np.uint8], first: int, codes: NDArray[np.integer]) -> NDArray[np.uint8]:
