@@ -375,6 +375,14 @@ def test_rag_bag(n):
     check(bag.overall, {"elm_precision": 0, "elm_recall": 1, "elm_f1": 0})
 
 
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_each_item_of_one_side_is_a_cluster_of_its_own(engine):
+    """Truth {a, b, c, d}, {e}; prediction {e, f, g}: a to d have P = 1 and R = 1/4, e to g have P = 1/3 and R = 1."""
+    truth, prediction = dict(zip("abcde", [1, 1, 1, 1, 2], strict=True)), dict.fromkeys("efg", 1)
+    ev = fb.evaluate(truth, prediction, unmatched="singleton", engine=engine)
+    check(ev.overall, {"precision": Fr(5, 7), "recall": Fr(4, 7)})
+
+
 def test_singletons_get_the_share_of_items():
     """METRICS 3.2: truth {1, 2}, {3}; all predicted singletons: R = F = 1/3, a third of the items."""
     ev = fb.evaluate([0, 0, 1], [0, 1, 2], metrics="elm")
