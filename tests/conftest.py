@@ -53,7 +53,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 @pytest.hookimpl(tryfirst=True)  # before marks choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark cases beyond as many as `cases` states as slow, and beyond a second number, by default 5 more, as weekly.
+    """Mark cases beyond as many as `cases` states as slow, and beyond a second number, by default 2 more, as weekly.
 
     Those left are spread, and the same each time.
     """
@@ -70,7 +70,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _cases(n: int, most: int | None = None) -> tuple[int, int]:
-    return n, n + 5 if most is None else most
+    return n, n + 2 if most is None else most
 
 
 def pytest_collection_finish() -> None:

@@ -313,7 +313,7 @@ def test_condensed_rows_that_the_sample_missed(table, spread, weighted, width):
     check(true.tolist(), pred.tolist(), weight, table=table, width=width)
 
 
-@pytest.mark.slow
+@pytest.mark.cases(0, 3)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("shape", [(3, 40), (1500, 2), (1, 2000), (33, 1)])
 def test_boxes_of_all_shapes(shape, weighted, monkeypatch):

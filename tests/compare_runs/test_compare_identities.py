@@ -116,7 +116,7 @@ def test_with_each_a_run_is_what_evaluate_makes_of_it(case):
         assert cmp[name].coverage == alone.coverage
 
 
-@pytest.mark.slow
+@pytest.mark.cases(0, 3)
 @pairwise(
     engine=["memory", "disk"], weighted=[False, True],
     unmatched=[

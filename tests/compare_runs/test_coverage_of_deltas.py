@@ -76,13 +76,13 @@ def test_intervals_by_component_cover() -> None:
     assert all(hits[score] >= 930 for score in SCORES), said(hits, 1000)  # ends that move on cover more
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_intervals_by_true_cluster_do_not() -> None:
     hits = covered(300, seed=22, unit="true_cluster")
     assert all(hits[score] <= 270 for score in MERGED), said(hits, 300)
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_bootstrap_intervals_cover() -> None:
     hits = covered(300, seed=23, bootstrap=400)
     assert all(270 <= hits[score] <= 294 for score in SCORES), said(hits, 300)

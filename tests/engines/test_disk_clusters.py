@@ -287,7 +287,7 @@ def test_command_line(tmp_path, capsys):
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.cases(0, 1)
 @pytest.mark.parametrize("work", ["listing", "files"])
 @pytest.mark.parametrize("text", [False, True])
 def test_memory_stays_below_the_limit(work, text, tmp_path):

@@ -479,7 +479,7 @@ def test_attributes_that_cannot_be(tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.cases(0, 1)
 @pytest.mark.parametrize("kind", ["one table", "two tables"])
 def test_memory_stays_below_the_limit(kind, tmp_path):
     """2e6 items with names, labels, weights and attributes; about 500 MB in the memory engine."""

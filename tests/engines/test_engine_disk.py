@@ -387,7 +387,7 @@ def test_a_file_that_changes_or_breaks(tmp_path, monkeypatch):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.weekly), True])
 def test_memory_stays_below_the_limit(weighted, tmp_path):
     """3e6 rows in one row group take about 400 MB in the memory engine."""
     n = 3_000_000

@@ -43,7 +43,7 @@ FEW = "{'t': [0, 1], 'p': [0, 0]}"
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("n_clusters", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_clusters", [1, pytest.param(2, marks=pytest.mark.weekly)])
 def test_all_items_in_few_predicted_clusters(n_clusters, tmp_path):
     """5e6 cells of one predicted cluster take 500 MiB if they are closed together."""
     n = 5_000_000
@@ -52,7 +52,7 @@ def test_all_items_in_few_predicted_clusters(n_clusters, tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_all_items_in_one_predicted_cluster_of_two_tables(tmp_path):
     n, rng = 5_000_000, np.random.default_rng(0)
     truth = write(tmp_path / "t.parquet", pa.table({"item": rng.permutation(n), "cluster": np.arange(n)}))
@@ -131,7 +131,7 @@ def texts(width: int, distinct: int) -> pa.Array:
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.weekly
 @pytest.mark.parametrize(("width", "n"), [(200, 2_000_000), (2000, 1_000_000)])
 def test_long_labels_that_come_again(width, n, tmp_path):
     """A file has each text once, so it says nothing of how much memory its rows take."""
@@ -147,7 +147,7 @@ def test_long_labels_that_come_again(width, n, tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_dictionaries(tmp_path):
     """A batch of rows does not bring the whole dictionary with it, of a million labels here."""
     rng, n, values = np.random.default_rng(0), 2_000_000, texts(40, 1_000_000)
@@ -161,7 +161,7 @@ def test_dictionaries(tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_long_item_ids(tmp_path):
     rng, n = np.random.default_rng(0), 500_000
     paths = []
@@ -177,7 +177,7 @@ def test_long_item_ids(tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("text", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("text", [False, pytest.param(True, marks=pytest.mark.weekly)])
 def test_one_row_again_and_again(text, tmp_path):
     """The rows of an item come to one shard, all 4e6 of them if they were not told apart before."""
     n = 4_000_000
@@ -192,7 +192,7 @@ def test_one_row_again_and_again(text, tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.cases(0, 1)
 @pytest.mark.parametrize("text", [False, True])
 def test_two_million_slices(text, tmp_path):
     """Sums of slices are spilled; what is held is the values, and one kind of sums after the other."""
@@ -206,7 +206,7 @@ def test_two_million_slices(text, tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_many_slices_that_are_written(tmp_path):
     rng, n = np.random.default_rng(0), 400_000
     own = pa.array(np.char.add("value ", rng.permutation(np.arange(n) % 200_000).astype(str)))
@@ -350,7 +350,7 @@ def test_csv_that_fits(threads, tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_many_threads_hold_smaller_blocks(tmp_path):
     """Sixteen blocks of one row per KiB of the limit held 630 MiB."""
     path = tmp_path / "rows.parquet"
@@ -406,7 +406,7 @@ def test_all_scores(tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_many_small_files(tmp_path):
     n, folder = 2_000_000, tmp_path / "rows"
     folder.mkdir()
@@ -417,7 +417,7 @@ def test_many_small_files(tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_one_huge_row_group_of_text(tmp_path):
     n = 2_000_000
     text = pa.array(np.arange(n) // 3).cast(pa.string())
@@ -427,7 +427,7 @@ def test_one_huge_row_group_of_text(tmp_path):
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.cases(0, 1)
 @pytest.mark.parametrize("policy", ["drop", "outside"])
 def test_most_items_on_one_side(policy, tmp_path):
     n = 1_000_000

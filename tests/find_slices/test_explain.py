@@ -112,7 +112,7 @@ def test_p_value_is_that_of_components_of_the_other_half() -> None:
     )
 
 
-@pytest.mark.parametrize("loss", ["recall", "precision"])
+@pytest.mark.parametrize("loss", [pytest.param("recall", marks=pytest.mark.slow), "precision"])
 def test_what_is_said_of_patents_is_true_of_raw_rows(loss: str) -> None:
     """The slices of bundled data, their shares, scores and losses, by pandas alone; and they are more than noise."""
     data = fb.example("patentsview")
@@ -489,20 +489,19 @@ def blocks_of(found: Any, section: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_page_has_a_section_that_is_the_page_of_the_explanation(tmp_path) -> None:
+@pytest.mark.parametrize(
+    "given", [pytest.param(True, marks=pytest.mark.slow), ["country", fb.bins("year", 10)]]
+)
+def test_a_page_has_a_section_that_is_the_page_of_the_explanation(given, tmp_path) -> None:
     ev = evaluated(made(600))
     assert not blocks_of(ev, "explanation")
-    for given, attributes in (
-        (True, None),
-        (["country", fb.bins("year", 10)], ["country", fb.bins("year", 10)]),
-    ):
-        found = ev.explain(attributes)
-        own = [*blocks_of(found, "explanation"), *blocks_of(found, "looked-at")]
-        content = ev.report(explain=given).content
-        (section,) = (each for each in content["sections"] if each["id"] == "explanation")
-        assert section["blocks"] == own and "country=JP" in json.dumps(own)
+    found = ev.explain(None if given is True else given)
+    own = [*blocks_of(found, "explanation"), *blocks_of(found, "looked-at")]
+    content = ev.report(explain=given).content
+    (section,) = (each for each in content["sections"] if each["id"] == "explanation")
+    assert section["blocks"] == own and "country=JP" in json.dumps(own)
     ev.save(tmp_path / "items")
-    loaded = fb.load(tmp_path / "items").report(tmp_path / "page.html", explain=True)
+    loaded = fb.load(tmp_path / "items").report(tmp_path / "page.html", explain=given)
     assert [each["id"] for each in loaded.content["sections"]].count("explanation") == 1
     assert "Items where" in (tmp_path / "page.html").read_text(encoding="utf-8")
     assert not blocks_of(ev, "explanation") and ev.report(explain=False).content == ev.report().content

@@ -109,7 +109,7 @@ def test_order_and_direction_of_links_change_no_cluster(links: Any, random: Any)
 
 def test_many_links_as_scipy_connects_them() -> None:
     random = np.random.default_rng(3)
-    n, m = 40_000, 50_000
+    n, m = 8_000, 10_000
     left, right = random.integers(0, n, m), random.integers(0, n, m)
     scores = random.integers(0, 50, m) / 50
     links = read_links({"left": left, "right": right, "score": scores}, scored=True, items=np.arange(n))

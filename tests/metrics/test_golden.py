@@ -527,7 +527,7 @@ def remembering(ev):
     return ev
 
 
-@pytest.mark.slow
+@pytest.mark.cases(0, 2)
 @pytest.mark.parametrize("unmatched", ["drop", "singleton", "outside"])
 @pytest.mark.parametrize("labelled", [pytest.param("all", marks=pytest.mark.slow), "a fifth"])
 def test_patents_by_the_twin(labelled, unmatched):

@@ -124,7 +124,7 @@ def test_forms_of_files_do_the_same_work(form: Form, ids: shapes.Ids, tmp_path: 
                 assert not (tmp_path / "items").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_files_are_measured_and_removed(tmp_path: Path) -> None:
     """A run from files shows the rivals beside fastbcubed, and leaves no files."""
     pytest.importorskip("duckdb")
@@ -288,7 +288,7 @@ def test_limits_are_kept(limits: dict[str, int], outcome: str, tmp_path: Path) -
     assert measurement.record()["seconds"] is None
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_families_and_functions_are_timed(tmp_path: Path) -> None:
     """Each family is compared with building the cells, each function with scikit-learn's, which agrees."""
     pytest.importorskip("sklearn")
@@ -306,7 +306,7 @@ def test_families_and_functions_are_timed(tmp_path: Path) -> None:
     assert "did not finish (time)" in tables["functions"] and "scikit-learn 1" in tables["machines"]
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_thresholds_of_links_are_measured() -> None:
     records = list(measure_links(QUICK_CASES))
     assert [record["outcome"] for record in records] == ["ok"] * 3, records
@@ -390,7 +390,7 @@ def test_unknown_names_are_explained(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_comparisons_are_timed(tmp_path: Path) -> None:
     files, page = tmp_path / "files", tmp_path / "page.md"
     files.mkdir()

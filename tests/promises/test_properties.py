@@ -513,7 +513,7 @@ def test_input_is_left_as_it_was():
         assert np.array_equal(array, copy)
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("boxed", [False, True])
 def test_sums_of_many_equal_terms(boxed, monkeypatch):
     """Items of weight 0.1 in one cluster: precision is 1 and the total is a sum of floats.

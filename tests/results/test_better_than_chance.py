@@ -55,7 +55,7 @@ def sample(n: int, noise: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
     return true, np.where(rng.random(n) < noise, rng.integers(0, n // 4, n), true)
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_random_labelings_are_shuffled_labels() -> None:
     """Mean and deviation are those of as many shuffles by the twin's own generator, within their errors."""
     true, pred = sample(48, 0.5)

@@ -167,10 +167,11 @@ def test_every_chart_has_tooltips() -> None:
         fb.charts.changes(diff, "by"), fb.charts.estimates(estimates),
     ]  # fmt: skip
     for chart in charts:
-        marks = list(layers(chart.to_dict()))
+        spec = chart.to_dict()
+        marks = list(layers(spec))
         told = [hint["title"] for each in marks for hint in each["encoding"].get("tooltip", ())]
         fields = {hint["field"] for each in marks for hint in each["encoding"].get("tooltip", ())}
-        assert told and any(fields <= {*chain(*rows)} for rows in rows_of(chart.to_dict())), chart
+        assert told and any(fields <= {*chain(*rows)} for rows in rows_of(spec)), chart
 
 
 def rows_of(chart: dict[str, Any]) -> list[list[dict[str, Any]]]:

@@ -68,12 +68,12 @@ def test_components_cover_and_true_clusters_do_not() -> None:
     compare_units(200)
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_components_cover_in_many_samples() -> None:
     compare_units(2000)
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_true_clusters_cover_where_a_sample_of_them_is_labelled() -> None:
     """The prediction has all items, so the precision of a sampled true cluster does not hang on the others."""
     rng = np.random.default_rng(13)

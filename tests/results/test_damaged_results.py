@@ -41,7 +41,7 @@ def test_some_edits(tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_more_edits(tmp_path: Path) -> None:
     """A share of 1 tries them all, in minutes: `python tests/results/damaging.py DIRECTORY 1 1`."""
     found = damage(tmp_path, 1, 0.5)
@@ -55,7 +55,7 @@ def test_some_forgeries(tmp_path: Path) -> None:
     assert found["refused"] > 10
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_more_forgeries(tmp_path: Path) -> None:
     found = damage(tmp_path, 1, 0.3, "forging.py")
     assert found["refused"] > 300

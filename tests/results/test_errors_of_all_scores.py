@@ -244,7 +244,7 @@ def test_equal_units_that_stand_once_have_the_errors_of_all(seed: int) -> None:
         assert np.allclose(se[0], se[1], rtol=1e-9, atol=1e-12, equal_nan=True)
 
 
-@pytest.mark.slow
+@pytest.mark.cases(0, 2)
 @pytest.mark.parametrize("seed", range(8))
 def test_intervals_stay_in_the_range_of_their_score(seed: int) -> None:
     """Omega is the adjusted Rand index where clusters do not overlap, and has its error."""

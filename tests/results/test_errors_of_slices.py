@@ -11,6 +11,8 @@ from typing import Any
 
 import naive_resampling as twin
 import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import fastbcubed as fb
@@ -214,10 +216,14 @@ def test_slices_of_several_runs_are_written_with_errors(tmp_path) -> None:
         assert all({"n_units", "f1_delta_se"} <= set(row) for row in written[name])
 
 
-def test_a_terminal_without_room_shows_the_interval_of_f1_alone(monkeypatch, capsys) -> None:
+def test_a_terminal_without_room_shows_the_interval_of_f1_alone(monkeypatch, capsys, tmp_path) -> None:
+    few = pc.field("item").isin(pq.read_table(FILES[0])["item"][:1500])
+    files = [str(tmp_path / f"{k}.parquet") for k in range(2)]
+    for path, file in zip(FILES, files, strict=False):
+        pq.write_table(pq.read_table(path).filter(few), file)
     for columns, shown in ((200, True), (79, False)):
         monkeypatch.setattr(output.Terminal, "width", columns)
-        main(["evaluate", *FILES[:2], "--slice", "country", "--no-progress", "--worst", "1"])
+        main(["evaluate", *files, "--slice", "country", "--no-progress", "--worst", "1"])
         out = capsys.readouterr().out
         (header,) = (line for line in out.splitlines() if line.startswith("country "))
         (row,) = (line for line in out.splitlines() if line.startswith("US "))

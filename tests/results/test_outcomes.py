@@ -178,6 +178,7 @@ def test_unknown_outcomes_are_refused():
         ev.clusters("pred", outcome=3)
 
 
+@pytest.mark.slow
 def test_outcomes_are_the_same_for_any_number_of_threads():
     rng = np.random.default_rng(3)
     n = 700_000

@@ -104,7 +104,7 @@ def chance(n, p, k):
     return math.prod(stats.binom.pmf(*each) for each in zip(k, n, p, strict=True))
 
 
-@pytest.mark.slow
+@pytest.mark.cases(0, 1)
 @pytest.mark.parametrize(
     "w, n, p",
     [

@@ -57,11 +57,9 @@ def covered(merged: int, sampling: str, drawn: int, n_samples: int) -> dict[str,
     return {name: n / n_samples for name, n in hits.items()}
 
 
-@pytest.mark.slow
+@pytest.mark.cases(0, 1)
 @pytest.mark.parametrize("sampling", ["uniform", "cluster_size"])
-@pytest.mark.parametrize(
-    "merged", [pytest.param(3, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow), 15]
-)
+@pytest.mark.parametrize("merged", [3, 6, 15])
 def test_intervals_cover(merged: int, sampling: str) -> None:
     found = covered(merged, sampling, 200, 150)
     assert all(share >= (0.85 if name == "pair_recall" else 0.9) for name, share in found.items()), found
@@ -74,7 +72,7 @@ def test_intervals_cover(merged: int, sampling: str) -> None:
             merged,
             sampling,
             drawn,
-            marks=pytest.mark.slow if (merged, drawn) == (15, 200) else pytest.mark.big,
+            marks=pytest.mark.weekly if (merged, drawn) == (15, 200) else pytest.mark.big,
         )
         for merged in (3, 6, 15)
         for sampling in ("uniform", "cluster_size")

@@ -315,7 +315,7 @@ def test_runs_by_name_on_the_command_line(tmp_path: Path, monkeypatch: Any, caps
     assert main(["show", "out"]) == 0 and "Estimates of 2 runs" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_differences_hold_in_nearly_all_samples() -> None:
     """Of 200 samples of 60 of 600 clusters, intervals of 95 % hold the difference of all in 93 % and more."""
     rng = np.random.default_rng(0)

@@ -258,7 +258,7 @@ def exact(base, exp, truth, score, weight):
     }[what]  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.cases(0, 1)
 @pytest.mark.parametrize(
     "score, n, by, weighted",
     [
@@ -288,7 +288,9 @@ def settings_of_coverage():
     for k, (score, n, by) in enumerate(several):
         for weighted in (False, True):
             chosen = k < 2 and weighted == (k == 1)
-            yield pytest.param(score, n, by, weighted, marks=pytest.mark.slow if chosen else pytest.mark.big)
+            yield pytest.param(
+                score, n, by, weighted, marks=pytest.mark.weekly if chosen else pytest.mark.big
+            )
 
 
 @pytest.mark.parametrize(("score", "n", "by", "weighted"), list(settings_of_coverage()))

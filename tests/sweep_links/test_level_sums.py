@@ -17,7 +17,7 @@ def curve_of(truth: dict[int, int], links: Any, **options: Any) -> dict[str, byt
     return {name: found[name].to_numpy().tobytes() for name in found.column_names}
 
 
-@pytest.mark.slow
+@pytest.mark.cases(0, 3)
 @pytest.mark.parametrize("decimals", [1, 9])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("unmatched", [None, {"prediction": "outside", "truth": "singleton"}])

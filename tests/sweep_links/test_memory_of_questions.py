@@ -77,13 +77,13 @@ def traced(call: Callable[[], Any]) -> int:
     return most
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 @pytest.mark.parametrize(
     ("questions", "weighted"),
     [
-        (["chosen", "clusters at thresholds"], False),
-        pytest.param(list(QUESTIONS), False, marks=pytest.mark.slow),
-        pytest.param(list(QUESTIONS), True, marks=pytest.mark.slow),
+        (list(QUESTIONS), False),
+        (list(QUESTIONS), True),
     ],
 )
 def test_no_question_takes_more_than_it_looks_for(questions: list[str], weighted: bool) -> None:
