@@ -90,7 +90,7 @@ def explain(ev: fb.Evaluation, columns: dict[str, Any], *, by_item: bool = False
         question,
         columns_of(ev.kept, table),
         None,
-        np.arange(len(table), dtype=np.int32),
+        lambda: np.arange(len(table), dtype=np.int32),
         options,
         {},
     )

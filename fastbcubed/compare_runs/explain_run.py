@@ -84,8 +84,10 @@ def explain(
     rows = None if n_rows == base.kept.rows.n_rows else np.arange(n_rows)
     metric = explained(base.contingency, loss, base.beta, base.metrics)
     columns = columns_of(base.kept, attributes)
-    units = components_of_rows(beside_baseline(self, run))
+    beside = beside_baseline(self, run)
     scores = [RowScore.of(ev.contingency, metric, ev.beta) for ev in (base, known)]
     question = Question(scores, loss_name(loss, metric), (self.baseline, run))
     names = {"truth": name} if (name := base.names.get("truth")) else {}
-    return explain_rows(base.kept, question, columns, rows, units, options, names)
+    return explain_rows(
+        base.kept, question, columns, rows, lambda: components_of_rows(beside), options, names
+    )

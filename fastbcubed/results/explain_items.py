@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.contingency import Confusion, Contingency
 from fastbcubed.errors import (
     ColumnError,
     FastBCubedError,
@@ -21,7 +21,6 @@ from fastbcubed.errors import (
     OptionError,
     SliceError,
     arg,
-    first_few,
     quoted,
 )
 from fastbcubed.find_slices.coded_columns import CodedColumn, code_column, without_repeats
@@ -34,7 +33,7 @@ from fastbcubed.find_slices.slice_search import (
     require_work,
 )
 from fastbcubed.find_slices.unit_order import UnitOrder
-from fastbcubed.inputs.arrays import has_columns, take_rows
+from fastbcubed.inputs.arrays import take_rows
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.keys import write_both
 from fastbcubed.metrics import aggregation
@@ -46,9 +45,17 @@ from fastbcubed.results.influences import is_mean, needed_by, slopes
 from fastbcubed.results.intervals import check_level, degrees_of_freedom, of_slice, t_tail
 from fastbcubed.results.items import AttributeTable, Items, Kept
 from fastbcubed.results.slice_bins import Bins
-from fastbcubed.results.slices import attribute_values, id_parts, shared_attribute, size_named, slice_codes
+from fastbcubed.results.slices import (
+    attribute_values,
+    id_parts,
+    is_table,
+    named_attributes,
+    shared_attribute,
+    size_named,
+    slice_codes,
+)
 from fastbcubed.results.standard_errors import standard_error
-from fastbcubed.runtime.arguments import as_several, seed_of, whole_number
+from fastbcubed.runtime.arguments import seed_of, whole_number
 from fastbcubed.runtime.memory_budget import Gate
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Floats, RowNumbers, Words
@@ -67,6 +74,8 @@ MOST_COLUMNS, DEEPEST = 1000, 4
 FEWEST = 20
 #: Shares of items for which the detectable difference is stated, and the probability of detecting it.
 SHARES, POWER = (0.1, 0.02), 0.8
+#: The family of formulas of the user's own.
+OWN = "own"
 #: Seed of the hashes of item ids, unlike the seed of the split into halves.
 WORDS = 0
 
@@ -115,7 +124,7 @@ def explain(
         of the inputs except those that look like ids. A table has attributes by item, or row by row, as for `slices`.
     loss : str or callable
         The score whose loss is explained: "f1", "precision", "recall", or any other mean over items, by name or as for
-        `metric`.
+        `metric`. A formula gets None for the true negatives, and is best where fp and fn are 0.
     depth : int
         Maximal number of attributes that define a slice, from 1 to 4.
     min_items : int
@@ -175,12 +184,14 @@ def explain(
     metric = explained(kept.cells, loss, figures.beta, figures.metrics)
     kept.require_room(ROW_BYTES, "explaining the loss")
     columns = columns_of(kept, attributes)
-    cell, of_cell = kept.rows.cell, self.standard_errors.components.by_cell()
+    cell = kept.rows.cell
     scored = None if (cell >= 0).all() else np.flatnonzero(cell >= 0)
-    units = (of_cell.astype(np.int32) if of_cell.size < 2**31 else of_cell)[
-        cell if scored is None else cell[scored]
-    ]
-    del of_cell
+
+    def units() -> Codes:
+        of_cell = self.standard_errors.components.by_cell()
+        of_cell = of_cell.astype(np.int32) if of_cell.size < 2**31 else of_cell
+        return of_cell[cell if scored is None else cell[scored]]
+
     question = Question([RowScore.of(kept.cells, metric, figures.beta)], loss_name(loss, metric))
     names = {side: name for side, name in self.names.items() if name}
     return explain_rows(kept, question, columns, scored, units, options, names)
@@ -194,6 +205,8 @@ def loss_name(loss: Any, metric: Metric) -> str:
 def explained(table: Contingency, loss: Any, beta: float, known: Sequence[Metric]) -> Metric:
     """Return the score whose loss is to be explained, or raise MetricError if this is not possible."""
     metric = resolved(table, loss, beta, known)
+    if metric.family == OWN and metric.formula is not None:
+        metric = _with_best(metric)
     if not is_mean(metric) or metric.saved:
         raise MetricError(
             f"{metric.name} is not a mean over items, so its loss cannot be attributed to items; explain "
@@ -206,6 +219,38 @@ def explained(table: Contingency, loss: Any, beta: float, known: Sequence[Metric
             f"{metric.name} has no best value to measure loss from; explain precision, recall or f1"
         )
     return metric
+
+
+def _with_best(metric: Metric) -> Metric:
+    """Return a user's own formula with its value at fp = fn = 0 as the best one; raise MetricError if it is not.
+
+    It is given no true negatives: what these add depends on all items, not on the component of an item alone.
+    """
+    metric = replace(metric, uses_tn=False)
+    tp, zero = np.array([1.0, 2.0, 7.0, 1000.0]), np.zeros(4)
+    try:
+        perfect = aggregation.apply_formula(metric, Confusion(tp, zero, zero, None))
+    except MetricError as error:
+        if not isinstance(error.__cause__, MetricError):
+            raise
+        raise MetricError(
+            f"the formula {metric.name} takes true negatives, which depend on all items, so its loss cannot be "
+            "attributed to items; explain a formula of tp, fp and fn"
+        ) from error
+    wrong = [
+        aggregation.apply_formula(metric, Confusion(tp, tp * fp, tp * fn, None))
+        for fp, fn in ((0.5, 0.0), (0.0, 0.5), (3.0, 0.0), (0.0, 3.0), (2.0, 2.0))
+    ]
+    best = float(perfect[0])
+    if math.isfinite(best) and (perfect == best).all():
+        if (np.array(wrong) <= best).all():
+            return replace(metric, high=best, best="higher")
+        if (np.array(wrong) >= best).all():
+            return replace(metric, low=best, best="lower")
+    raise MetricError(
+        f"the formula {metric.name} has no best value to measure loss from: where fp and fn are 0, it is not the same "
+        "for all tp, or neither the largest nor the smallest value; explain a formula that is, such as tp / (tp + fn)"
+    )
 
 
 def _perfect(metric: Metric) -> float:
@@ -322,44 +367,30 @@ class Attribute:
 def columns_of(kept: Kept, attributes: Any) -> list[Attribute]:
     """Return the attributes to search; raise, before the search, if any is unknown or there are none or too many."""
     items, extra = kept.require_items(), kept.attributes
-    is_table = attributes is not None and _is_table(attributes)
-    if is_table:
+    as_table = attributes is not None and is_table(attributes)
+    if as_table:
         extra = AttributeTable.of(attributes, items)
-    if attributes is None or is_table:
-        names: Sequence[Any] = extra.names if is_table else _all_names(items, extra)
+    if attributes is None or as_table:
+        names: Sequence[Any] = extra.names if as_table else _all_names(items, extra)
         if not names:
             raise ColumnError(
                 "there is no attribute to search: the inputs have no columns besides items, clusters and "
                 f"weights. Evaluate tables with more columns, or with {arg('attributes', ...)}"
             )
     else:
-        names = list(dict.fromkeys(as_several(attributes)))
-        if strange := [each for each in names if not isinstance(each, str | Bins) or not each]:
-            raise SliceError(f"attributes must be names, or bins of them, not {first_few(strange)}")
-        if not names:
-            raise ColumnError("attributes is empty; omit it to search all columns of the inputs")
+        names = named_attributes(attributes)
     if len(names) > MOST_COLUMNS:
         raise OptionError(
             f"there are {len(names):,} attributes, more than the limit of {MOST_COLUMNS:,}; name those that "
             "may matter in attributes"
         )
-    is_named = attributes is not None and not is_table
+    is_named = attributes is not None and not as_table
     found = [Attribute(each, items, extra, kept.cells, is_named) for each in names]
     for each in found if is_named else ():
         each.check()
     what = f"explaining the loss by {counted(len(found), 'attribute')}"
     kept.require_room(ROW_BYTES + COLUMN_BYTES * len(found), what)
     return found
-
-
-def _is_table(attributes: Any) -> bool:
-    if isinstance(attributes, str | Bins | list | tuple | set | frozenset):
-        return False
-    return (
-        isinstance(attributes, Mapping)
-        or hasattr(attributes, "__arrow_c_stream__")
-        or has_columns(attributes)
-    )
 
 
 def _all_names(items: Items, extra: AttributeTable | None) -> list[str]:
@@ -408,14 +439,14 @@ def explain_rows(
     question: Question,
     columns: Sequence[Attribute],
     scored: RowNumbers | None,
-    units: Codes,
+    units_of: Callable[[], Codes],
     options: Options,
     names: Mapping[str, str],
 ) -> Explanation:
-    """Return the explanation for the rows in `scored`, None for all rows, with the unit of each."""
+    """Return the explanation for the rows in `scored`, None for all rows; `units_of` returns the unit of each."""
     from fastbcubed.results.explanation import Explanation
 
-    units, n_units = without_gaps(units)
+    units, n_units = without_gaps(units_of())
     if n_units < FEWEST:
         raise OptionError(
             f"the items are in {counted(n_units, 'component')} of truth and prediction, but at least {FEWEST} are "

@@ -29,7 +29,7 @@ from fastbcubed.render.html import Report
 from fastbcubed.render.json import as_json, few_entries, plain, shortened
 from fastbcubed.render.number_formats import counted
 from fastbcubed.results.gates import Gate
-from fastbcubed.results.slices import SliceKey, check_key
+from fastbcubed.results.slices import SliceKey, check_key, is_table, named_attributes
 from fastbcubed.runtime.arguments import a_text, as_several, path_of, true_or_false, whole_number
 from fastbcubed.runtime.output_files import require_writable
 
@@ -225,6 +225,8 @@ class Asked:
         names = as_several(columns)
         keys = [] if by is None else by if isinstance(by, list) else [by]
         explain = None if explain is False else explain
+        if explain is not None and explain is not True and not is_table(explain):
+            explain = named_attributes(explain, "explain", f"pass {arg('explain', True)}")
         return cls(title, worst, members, tuple(names), tuple(map(check_key, keys)), explain)
 
     def with_found(self, found: Mapping[str, Any], flags: Sequence[str] = ()) -> Asked:

@@ -32,6 +32,7 @@ from fastbcubed.inputs.arrays import (
     combined,
     from_numpy,
     from_texts,
+    has_columns,
     is_null,
     is_pandas,
     plain,
@@ -47,7 +48,7 @@ from fastbcubed.results.figures import Figures, Scores
 from fastbcubed.results.items import AttributeTable, Items, Kept, named_sides
 from fastbcubed.results.slice_bins import Bins, bins, bins_meant, element_of
 from fastbcubed.results.table import LOSS, Table, listed
-from fastbcubed.runtime.arguments import is_bare, is_one_of, whole_number
+from fastbcubed.runtime.arguments import as_several, is_bare, is_one_of, whole_number
 from fastbcubed.runtime.suggestions import did_you_mean, similar
 
 if TYPE_CHECKING:
@@ -205,6 +206,27 @@ def check_key(key: Any) -> SliceKey:
     raise SliceError(
         f"{arg('slices')} must be an attribute or bins of one, a tuple of different attributes (crossed), or "
         f"a mapping from names to masks or lists of items, not {quoted(key)}"
+    )
+
+
+def named_attributes(given: Any, argument: str = "attributes", every: str = "omit it") -> list[str | Bins]:
+    """Return the attributes that an argument names, each once; raise if there is none, or if any is no name."""
+    names = list(dict.fromkeys(as_several(given)))
+    if strange := [each for each in names if not isinstance(each, str | Bins) or not each]:
+        raise SliceError(f"{argument} must be names, or bins of them, not {first_few(strange)}")
+    if not names:
+        raise ColumnError(f"{argument} is empty; {every} to search all columns of the inputs")
+    return names
+
+
+def is_table(attributes: Any) -> bool:
+    """Return whether attributes are given as a table, not by name."""
+    if isinstance(attributes, str | Bins | list | tuple | set | frozenset):
+        return False
+    return (
+        isinstance(attributes, Mapping)
+        or hasattr(attributes, "__arrow_c_stream__")
+        or has_columns(attributes)
     )
 
 

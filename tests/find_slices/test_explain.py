@@ -427,6 +427,41 @@ def test_scores_of_items_and_own_formulas() -> None:
     assert [1 - row["inside"] for row in other.rows] == pytest.approx([row["inside"] for row in recall.rows])
 
 
+def test_own_formulas_are_explained_as_scores_with_names() -> None:
+    """A formula is best where fp and fn are 0; one that is not so, or takes true negatives, is refused truly."""
+    ev = evaluated(made(500))
+    for name, formula in (
+        ("recall", lambda tp, fp, fn, tn: tp / (tp + fn)),
+        ("jaccard_distance", lambda tp, fp, fn, tn: (fp + fn) / (tp + fp + fn)),
+    ):
+        rows, expected = (ev.explain(ATTRIBUTES, loss=loss, min_items=20).rows for loss in (formula, name))
+        assert expected
+        for row, other in zip(rows, expected, strict=True):
+            for figure in ("n_items", "inside", "outside", "share_of_loss", "excess", "p"):
+                assert row[figure] == pytest.approx(other[figure]), figure
+        assert rows[0]["slice"] == expected[0]["slice"]
+    refused = [
+        (lambda tp, fp, fn, tn: tn / (tn + fn), "takes true negatives, which depend on all items"),
+        (lambda tp, fp, fn, tn: tp, r"has no best value .* not the same for all tp"),
+        (
+            lambda tp, fp, fn, tn: tp / (tp + fp) - fn / (fn + 1) + fp,
+            r"has no best value .* nor the smallest",
+        ),
+    ]
+    for formula, message in refused:
+        with pytest.raises(MetricError, match=message):
+            ev.explain(ATTRIBUTES, loss=formula)
+
+
+def test_a_page_refuses_attributes_by_the_name_of_its_own_argument(tmp_path) -> None:
+    ev, path = evaluated(made(100)), tmp_path / "page.html"
+    with pytest.raises(ColumnError, match=r"^explain is empty; pass explain=True to search all columns"):
+        ev.report(path, explain=[])
+    with pytest.raises(SliceError, match=r"^explain must be names, or bins of them, not 3"):
+        ev.report(path, explain=[3])
+    assert not path.exists()
+
+
 def test_overlapping_clusters_are_explained() -> None:
     frame = made(300)
     ev = evaluated(frame, overlapping=True)
@@ -530,7 +565,7 @@ def test_a_page_that_cannot_explain_says_so_and_is_not_written(tmp_path) -> None
     bare = evaluated(frame[["item", "cluster", "pred"]])
     cases: list[tuple[Any, Any, type[FastBCubedError], str]] = [
         (ev, "contry", ColumnError, "Did you mean 'country'"),
-        (ev, 3, SliceError, "attributes must be names, or bins of them, not"),
+        (ev, 3, SliceError, "explain must be names, or bins of them, not"),
         (bare, True, ColumnError, "there is no attribute to search"),
         (fb.load(tmp_path / "cells"), True, NotKeptError, 'keep="items"'),
         (fb.diff([0, 0, 1], [0, 1, 1]), True, OptionError, "a diff has no loss to explain"),
