@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from typing import Any
 
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.scoring import require_room
-from fastbcubed.errors import OptionError, arg, quoted
+from fastbcubed.errors import Argument, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.files import bytes_of_text
-from fastbcubed.runtime.arguments import is_one_of, is_path
+from fastbcubed.runtime.arguments import is_one_of, is_path, refuse_idle
 from fastbcubed.runtime.memory_budget import available_memory
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool
@@ -50,6 +50,13 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
     return disk.run
 
 
+def refuse_limits(engine: Any, memory_limit: Any, spill_dir: Any, chosen_by: Argument | None = None) -> None:
+    """Raise OptionError for limits of the disk engine where another, which has none, is `chosen_by` an argument."""
+    for name, value in (("memory_limit", memory_limit), ("spill_dir", spill_dir)):
+        idle = value is not None and is_one_of(engine, ("memory", "spark"))
+        refuse_idle(idle, name, "the disk engine", f"omit it, or omit {chosen_by or arg('engine')}")
+
+
 def _overlapping(engine: str | None, request: Request, files: Sequence[Any]) -> Run:
     """Return the memory engine, the only one for overlapping clusterings; raise OptionError if they would not fit."""
     needed = _bytes_in_memory(files, MEMBERSHIP_BYTES)
@@ -61,11 +68,12 @@ def _overlapping(engine: str | None, request: Request, files: Sequence[Any]) -> 
         )
     room = available_memory() if request.memory_limit is None else request.limit
     if needed is not None and needed > room:
-        more = "free some memory" if request.memory_limit is None else "raise memory_limit"
+        more = f"raise {arg('memory_limit')} to at least {(needed >> 20) + 1} MiB"
+        if request.memory_limit is None:
+            more = f"free some memory, or pass {arg('engine', 'memory')} to try anyway"
         raise OptionError(
             f"overlapping clusterings can only be scored in memory, where {readable(room)} are "
-            f"available{takes}. Score all rows of a sample of items, {more}, or pass "
-            f"{arg('engine', 'memory')} to try anyway"
+            f"available{takes}. Score all rows of a sample of items, or {more}"
         )
     return memory.run
 
@@ -83,13 +91,13 @@ def _spark(engine: str | None) -> Run:
 
 
 def _bytes_in_memory(sources: Sequence[Any], row_bytes: int = ROW_BYTES) -> int | None:
-    """Return the approximate memory that the memory engine needs for files; None if any source is not such a file."""
-    if not all(is_path(source) for source in sources):
-        return None
+    """Return the approximate memory that the memory engine needs; None if a source has to be read whole.
+
+    Such are text files, and whatever has no length, such as a stream.
+    """
     from fastbcubed.inputs.files import open_files
 
-    opened = [open_files(source) for source in sources]
-    tables = [table for table in opened if table.can_be_cut]
-    if len(tables) < len(opened):
+    opened = [open_files(source) if is_path(source) else source for source in sources]
+    if not all(getattr(each, "can_be_cut", isinstance(each, Sized)) for each in opened):
         return None
-    return sum(len(table) * row_bytes + table.bytes_in_memory for table in tables)
+    return sum(len(each) * row_bytes + getattr(each, "bytes_in_memory", 0) for each in opened)

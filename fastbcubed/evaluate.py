@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from fastbcubed.align.policies import Duplicates, Nulls, Policies, Unmatched, Weighting
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
-from fastbcubed.choose_engine import choose
+from fastbcubed.choose_engine import choose, refuse_limits
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
 from fastbcubed.errors import OptionError, arg, quoted
@@ -24,7 +24,7 @@ from fastbcubed.results.origin import Origin, not_default
 from fastbcubed.results.repairs import require_repairable
 from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.warnings import MAY_WARN, found_in, give
-from fastbcubed.runtime.arguments import is_one_of, is_whole, true_or_false
+from fastbcubed.runtime.arguments import is_one_of, refuse_idle, true_or_false
 from fastbcubed.runtime.output_files import require_writable
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool
@@ -114,7 +114,7 @@ def evaluate(
         Whether items may be in several clusters: tables then have a row per membership (or a list of
         clusters per item), and the scores are those of Extended BCubed; see `extended_bcubed`.
     max_pairs : float
-        With `overlapping`, the maximum number of pairs of cells to compare.
+        The maximum number of pairs of cells to compare; only with `overlapping`.
     table : table or path, optional
         One table with both labels of each item.
     out : path, optional
@@ -124,7 +124,7 @@ def evaluate(
         How much of the result to write to `out`; with the disk engine, how much to hold. By default "cells"; but
         without `out` and `repairs`, "scores" if the disk has no room for the cells, and a note says so.
     repairs : int
-        How many repairs to write to `out`, as ``repairs.parquet``; see `Evaluation.repairs`.
+        How many repairs to write to `out`, which it needs, as ``repairs.parquet``; see `Evaluation.repairs`.
     paths : bool
         Whether the result, its pages and saved files contain the paths of files as given. If false, they contain only
         file names, without their location on the machine. Saved results never need the paths: items and attributes are
@@ -132,15 +132,17 @@ def evaluate(
     engine : {"memory", "disk", "spark"}, optional
         Where the work is done. The disk engine reads files block by block and spills what does not fit in memory. It
         finds labels of clusters that are not integers by reading the input again. By default, it is used for Parquet
-        and Arrow IPC files that would not fit in memory. Overlapping clusterings are only scored in memory, which
-        takes about 100 bytes per row. It writes record-batch readers, data sets and relations of DuckDB to disk while
-        reading them; the memory engine reads them whole. Spark DataFrames are scored on Spark through the
+        and Arrow IPC files that would not fit in memory, and for labels, dicts and frames whose rows would not fit
+        within `memory_limit`. Overlapping clusterings are only scored in memory, which takes about 100 bytes per row.
+        It writes record-batch readers, data sets and relations of DuckDB to disk while reading them; the memory engine
+        reads them whole. Spark DataFrames are scored on Spark through the
         DataFrame API only, so Spark Connect works. They are read two or three times, so persist those that are
         expensive to compute. `attributes` and a `weight` by item are DataFrames too, and `out` may be a URI; scores
         that need all cells at once are not computed, nor subsets by name.
     memory_limit : int or str, optional
         Bytes that the disk engine may use, or a string such as "2GiB"; by default half of the memory still available
-        to the process. CSV or JSON lines that need more raise an error, even if no engine is named.
+        to the process. CSV or JSON lines that need more raise an error, even if no engine is named. With
+        ``engine="memory"``, which keeps no limit, it is an error, as `spill_dir` is.
     spill_dir : path, optional
         Directory for the disk engine's spilled files; /var/tmp by default. It is left empty.
     threads : int, optional
@@ -184,9 +186,11 @@ def evaluate(
     if out is not None and not any(map(is_spark, (truth, prediction))):
         out = save.as_path(out)
         require_writable(out)
-    narrows = keep is None and out is None and is_whole(repairs) and not repairs
+    narrows = keep is None and out is None
     keep = "cells" if keep is None else keep
     require_repairable(repairs, keep=keep, overlapping=overlapping)
+    refuse_limits(engine, memory_limit, spill_dir)
+    refuse_idle(out is None and repairs > 0, "repairs", arg("out", ...), "ask the result for its repairs()")
     truth_only = default_for_truth_only(prediction)
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
     request = Request(

@@ -111,10 +111,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Evaluate, print the requested output, and return 1 if a gate failed, else 0."""
     import fastbcubed
+    from fastbcubed.results.repairs import require_repairable
 
     check_report(options)
     gates = Gates(options)
     arguments, order_by = with_order(with_links(evaluate_arguments(options), options), options.order_by)
+    if options.out is None and options.repairs:  # they are listed alone
+        require_repairable(options.repairs, keep=arguments["keep"], overlapping=options.overlapping)
+        arguments["repairs"] = 0
     ev = call(fastbcubed.evaluate, with_frames(gates.needs(arguments)), options.noise)
     ev.standard_errors.shown = options.intervals
     if options.json or not sys.stdout.isatty():  # on a terminal, they are shown with the scores

@@ -32,7 +32,9 @@ def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
     given = input_arguments(options)
     if (options.show or options.slice_pairs or options.report) and options.out is None:
         given["keep"] = "items"
-    elif options.keep is None and (options.worst != WORST_LISTED or options.order_by != LOSS):
+    elif options.keep is None and (
+        options.worst != WORST_LISTED or options.order_by != LOSS or options.repairs
+    ):
         given["keep"] = "cells"  # needed for the requested listings
     return given
 
@@ -216,13 +218,20 @@ def with_links(arguments: dict[str, Any], options: argparse.Namespace) -> dict[s
         left, right, score, verdict = (_of_side(options, name, k) for name in parts)
         scored = side != "both" or each == "prediction"
         with rewording(_of_links), warnings_said():
+            of_items: dict[str, Any] = (
+                {} if options.link_items is None else {"item": per_side(arguments["item"], "item")[k]}
+            )
             made[each] = Clustering.from_links(
                 arguments[each], left, right, score=score, threshold=options.threshold if scored else None,
                 ascending=options.ascending and scored, verdict=verdict, sources=options.sources,
-                items=options.link_items, item=per_side(arguments["item"], "item")[k],
-                memory_limit=options.memory_limit,
+                items=options.link_items, memory_limit=options.memory_limit, **of_items,
             )  # fmt: skip
-    return {**arguments, **made}
+    item = arguments["item"]
+    if isinstance(item, tuple) and options.link_items is not None:  # read with the links
+        item = tuple(
+            None if side in made else own for side, own in zip(("truth", "prediction"), item, strict=True)
+        )
+    return {**arguments, **made, "item": item}
 
 
 def _of_side(options: argparse.Namespace, part: str, k: int) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TextIO
 
 from fastbcubed._version import __version__
 from fastbcubed.cli.commands import parser
+from fastbcubed.cli.idle_flags import refuse_idle_flags
 from fastbcubed.cli.output import give_up, in_flags, say, to_stdout
 from fastbcubed.errors import MORE_MEMORY, FastBCubedError, OptionError, lacks_memory
 from fastbcubed.runtime.arguments import local_path, path_of
@@ -77,6 +78,7 @@ def _run(argv: Sequence[str] | None) -> int:
         with _ended_by_signals(heard):
             try:
                 options = parser().parse_args(argv)
+                refuse_idle_flags(options)
                 refuse_overwriting(options)
                 code = int(options.run(options))
             finally:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.align.policies import Coverage, Duplicates, Nulls, Policies, Unmatched, Weighting
 from fastbcubed.cells.contingency import MAX_PAIRS
-from fastbcubed.choose_engine import choose
+from fastbcubed.choose_engine import choose, refuse_limits
 from fastbcubed.compare_runs.comparison import Comparison
 from fastbcubed.compare_runs.differences import require_replicates
 from fastbcubed.compare_runs.rankings import told
@@ -30,7 +30,14 @@ from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices import ID, SliceKey, attribute_home, attribute_values, encoded, size_named
 from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER, check_unit
 from fastbcubed.results.warnings import give, if_alone
-from fastbcubed.runtime.arguments import is_one_of, is_utf8, seed_of, true_or_false, whole_number
+from fastbcubed.runtime.arguments import (
+    is_one_of,
+    is_utf8,
+    refuse_idle,
+    seed_of,
+    true_or_false,
+    whole_number,
+)
 from fastbcubed.runtime.memory_budget import memory_limit as memory_limit_of
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool
@@ -100,8 +107,8 @@ def compare(
         least 2 / (1 - `level`) are needed per run other than the baseline, so that one lies beyond each end: 40 for
         two runs at 0.95.
     seed : int
-        Seed of the replicates. The same seed gives the same replicates, whatever the engine and the order of rows and
-        runs.
+        Seed of the replicates; an error without these. The same seed gives the same replicates, whatever the engine
+        and the order of rows and runs.
     unit : str
         The sampling unit: "component", a connected component of the truth and all runs
         (of the two runs compared where one of all runs is heavy: see `Comparison.deltas`); "true_cluster", which is
@@ -159,9 +166,12 @@ def compare(
         raise OptionError(f'{arg("align")} must be "common" or "each", not {quoted(align)}')
     level = check_level(level)
     require_replicates(bootstrap, level, len(names) - 1)
+    refuse_idle(seed != 0 and not bootstrap, "seed", arg("bootstrap", ...))
+    refuse_idle(bootstrap > 0 and len(names) == 1, "bootstrap", "a second run")
     alone = any(default_for_truth_only(run) == "singleton" for run in runs.values())
     truth_only = "singleton" if alone else "drop"
     unit = check_unit(unit)
+    refuse_limits(engine, memory_limit, spill_dir)
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
     columns = [columns_by_run(given, names, part) for part, given in (("item", item), ("cluster", cluster))]
     own = [of_runs[names[0]] for of_runs in columns]

@@ -12,6 +12,7 @@ from fastbcubed.align.policies import Duplicates, Nulls, Policies, Weighting
 from fastbcubed.align.rows import align
 from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.contingency import MAX_PAIRS
+from fastbcubed.choose_engine import refuse_limits
 from fastbcubed.diff_runs.diff_result import Diff
 from fastbcubed.diff_runs.diff_summary import DEFAULT, JUDGING
 from fastbcubed.diff_runs.judgement import Judgement, label, weighed_by
@@ -144,7 +145,7 @@ def diff(
     engine : {"memory", "disk"}, optional
         Where the work is done; see `evaluate`. A truth requires the memory engine.
     memory_limit : int or str, optional
-        Bytes that the disk engine may use.
+        Bytes that the disk engine may use, and so an error with a truth.
     spill_dir : path, optional
         Where the disk engine spills.
     threads : int, optional
@@ -188,6 +189,8 @@ def diff(
     overlapping = true_or_false(overlapping, "overlapping")
     refuse_bare(metrics=metrics)
     _require_judgeable(truth, unlabelled, engine, overlapping)
+    engine, chosen_by = (engine, None) if truth is None else ("memory", arg("truth", ...))
+    refuse_limits(engine, memory_limit, spill_dir, chosen_by)
     names, judging = _split(metrics, judged=truth is not None, overlapping=overlapping)
     columns = {"item": _three(item, "item"), "cluster": _three(cluster, "cluster")}
     if truth is not None and table is not None:
@@ -199,9 +202,12 @@ def diff(
             {name: (*per_side(of_both, name), own)[k] for name, (of_both, own) in columns.items()}
             for k in range(3)
         )
-        known = one_side(
-            truth, SideRequest("the truth", of_truth, Typed(2, *others), order_of(item)), weight, False
-        )
+        by_side = [
+            part for part, names_of in (("item", item), ("cluster", cluster)) if isinstance(names_of, tuple)
+        ]
+        own = {part: of_truth[part] for part in by_side if not is_one_of(of_truth[part], (DEFAULTS[part],))}
+        asked = SideRequest("the truth", of_truth, Typed(2, *others), order_of(item), own)
+        known = one_side(truth, asked, weight, False)
     unmatched = as_policies(unmatched, baseline, experiment)
     with weighed_by(known), in_words_of_a_diff():
         policies = Policies.of(unmatched, nulls, duplicates, as_noise(noise))
@@ -221,7 +227,7 @@ def diff(
             spill_dir=spill_dir,
         )  # fmt: skip
         how: dict[str, Any] = {"threads": threads, "progress": progress}
-        ev = carry_out(request, arguments, engine="memory" if truth is not None else engine, **how)
+        ev = carry_out(request, arguments, engine=engine, **how)
     ev.sliced = {
         slice_name(key): renamed_slices(ev.sliced[slice_name(asked)])
         for key, asked in zip(keys, request.slices, strict=False)

@@ -20,7 +20,7 @@ from fastbcubed.results.figures import Bounds
 from fastbcubed.results.items import AttributeTable, Items
 from fastbcubed.results.slices import Element, SliceKey, check_key, elements, slice_name
 from fastbcubed.results.table import COLUMN_ENDINGS, COLUMNS, Table
-from fastbcubed.runtime.arguments import is_one_of, number_of, refuse_bare, whole_number
+from fastbcubed.runtime.arguments import is_one_of, number_of, refuse_bare, refuse_idle, whole_number
 from fastbcubed.runtime.memory_budget import memory_limit
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.spill import spill_directory
@@ -60,7 +60,8 @@ class Request:
             raise OptionError(
                 f'{arg("weighting")} must be "pointwise" or "outer", not {quoted(self.weighting)}'
             )
-        number_of(self.max_pairs, "max_pairs", "pairs")
+        limited = number_of(self.max_pairs, "max_pairs", "pairs") != MAX_PAIRS
+        refuse_idle(limited and not self.given.overlapping, "max_pairs", arg("overlapping", True))
         if self.out is not None:
             require_outside(self.out, self.given.sources)
         if self.memory_limit is not None:

@@ -44,8 +44,10 @@ from fastbcubed.inputs.typed_columns import Typed
 from fastbcubed.runtime.arguments import (
     a_text,
     is_bare,
+    is_one_of,
     naming_faults_of,
     path_of,
+    refuse_idle,
     true_or_false,
     whole_number,
 )
@@ -569,7 +571,7 @@ class Clustering:
         threshold : float, optional
             The score that a link needs to connect its items. By default all links connect.
         ascending : bool
-            Whether scores are distances, so that links at or below the threshold connect.
+            Whether scores are distances, so that links at or below the threshold, which it needs, connect.
         verdict : str or False, optional
             The column that says whether two items match: same, different or unsure, or other words for these, such as
             yes and no, true and false, 1 and 0. Only matches connect. A column that looks like one must be named;
@@ -635,6 +637,8 @@ class Clustering:
         allowance = Allowance(memory_limit)
         ascending, name = true_or_false(ascending, "ascending"), a_text(name, "name")
         threshold = None if threshold is None else as_threshold(threshold)
+        refuse_idle(ascending and threshold is None, "ascending", arg("threshold", ...))
+        refuse_idle(items is None and not is_one_of(item, (ITEM,)), "item", arg("items", ...))
         if isinstance(items, Clustering):
             if items.items is None:
                 raise OptionError(f"{arg('items', ...)} is {items.name}, which has no item ids.")

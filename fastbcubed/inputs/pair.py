@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from fastbcubed.errors import (
     arg,
     first_few,
     naming,
+    quoted,
 )
 from fastbcubed.inputs.arrays import Nulls, is_pandas, is_sparse, refuse_unread, starts_as_integers
 from fastbcubed.inputs.clustering import UNNAMED, Clustering, by_position
@@ -188,6 +190,11 @@ class Given:
         """The table with both sides, or the source of each side."""
         return (self.truth, self.prediction) if self.table is None else (self.table,)
 
+    @property
+    def joins(self) -> bool:
+        """Whether a table of weights or of attributes is joined by item."""
+        return self.attributes is not None or not (self.weight is None or isinstance(self.weight, str))
+
 
 def default_for_truth_only(prediction: Any) -> str:
     """Return the default policy for items that only the truth has: "singleton" if the prediction omits singletons."""
@@ -318,7 +325,7 @@ def _from_two(truth: Any, prediction: Any, weight: Any, asked: Given) -> tuple[C
         refuse_items_of_clusters(truth, prediction)
     refuse_items_with_clusters(truth, prediction)
     refuse_one_result(truth, prediction)
-    requests = side_requests(asked.item, asked.cluster, asked.names, asked.run)
+    requests = side_requests(asked.item, asked.cluster, asked.names, asked.run, joins=asked.joins)
     sides = [
         one_side(given, own, weight, asked.overlapping)
         for given, own in zip((truth, prediction), requests, strict=True)
@@ -361,18 +368,45 @@ class SideRequest(NamedTuple):
     columns: dict[str, ColumnName]
     typed: Typed
     order: Order = Order.LISTED
+    #: the columns that were named for this side alone, by argument
+    own: Mapping[str, ColumnName] = MappingProxyType({})
+
+    def refuse_columns(self) -> None:
+        """Raise OptionError if columns were named for this side, which has none."""
+        for argument, column in self.own.items():
+            raise OptionError(
+                f"{arg(argument)} names a column of {self.name}, {quoted(column)}, but {self.name} is not a table. "
+                f"Name columns of the other side only, or pass {self.name} as a table."
+            )
 
 
 def side_requests(
-    item: PerSide, cluster: PerSide, names: tuple[str, str] = NAMES, run: str | None = None
+    item: PerSide,
+    cluster: PerSide,
+    names: tuple[str, str] = NAMES,
+    run: str | None = None,
+    *,
+    joins: bool = False,
 ) -> tuple[SideRequest, SideRequest]:
-    """Return what is asked of the tables of the truth and of the prediction."""
+    """Return what is asked of the tables of the truth and of the prediction.
+
+    If a table `joins`, of weights or attributes, the truth's column of items is that of this table, too.
+    """
     given = {"item": per_side(item, "item"), "cluster": per_side(cluster, "cluster")}
     truth, prediction = ({part: own[side] for part, own in given.items()} for side in (0, 1))
     order = order_of(item)
+    by_side = {
+        part: given[part] for part, own in (("item", item), ("cluster", cluster)) if isinstance(own, tuple)
+    }
+    own = [
+        {part: both[k] for part, both in by_side.items() if not is_one_of(both[k], (DEFAULTS[part],))}
+        for k in (0, 1)
+    ]
+    if joins:
+        own[0].pop("item", None)
     return (
-        SideRequest(names[0], truth, Typed(0, prediction), order),
-        SideRequest(names[1], prediction, Typed(1, truth, run=run), order),
+        SideRequest(names[0], truth, Typed(0, prediction), order, own[0]),
+        SideRequest(names[1], prediction, Typed(1, truth, run=run), order, own[1]),
     )
 
 
@@ -383,12 +417,15 @@ def one_side(given: Any, asked: SideRequest, weight: Any, overlapping: bool) -> 
     may put an item into several clusters.
     """
     if isinstance(given, Clustering):
+        asked.refuse_columns()
         own = given.weight if weight is None else own_weight(given, weight)
         return replace(given, weight=own, name=asked.name if given.name == UNNAMED else given.name)
     if isinstance(given, Mapping):
+        asked.refuse_columns()
         return Clustering.from_dict(given, overlapping=overlapping, name=asked.name)
     rows = as_rows(given, asked.name)
     if rows is None:
+        asked.refuse_columns()
         return Clustering.from_labels(given, name=asked.name)
     named = weight if isinstance(weight, str) and weight in rows.names else None
     return in_order(Clustering._of_table(rows, asked.columns, named, asked.name, asked.typed), asked.order)
@@ -563,6 +600,10 @@ class Pair:
         """Return a pair in memory cut into blocks of at most `size` rows."""
         return replace(self, stretches=tuple(_cut(_first(side), size) for side in self.stretches))
 
+    def without_joined(self) -> Pair:
+        """Return the pair without the tables that are joined by item."""
+        return replace(self, weight_table=None, attribute_table=None)
+
     @property
     def first(self) -> tuple[Clustering, Clustering]:
         """The first block of the truth and of the prediction."""
@@ -733,7 +774,7 @@ class _Opening:
         """Open two tables, at least one of which is a stream or in files."""
         weight = given.weight
         name_of_weight = weight if isinstance(weight, str) else None
-        asked = side_requests(given.item, given.cluster, given.names, given.run)
+        asked = side_requests(given.item, given.cluster, given.names, given.run, joins=given.joins)
 
         def make(k: int, rows: Any) -> tuple[Clustering, ...]:
             return (one_side(rows, asked[k], name_of_weight, False),)

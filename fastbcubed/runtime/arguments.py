@@ -218,6 +218,21 @@ def number_of(value: Any, name: str, of: str = "") -> float:
     return number(value, name, f"a number{of and f' of {of}'}, 0 or more", lambda found: found >= 0)
 
 
+def refuse_idle(idle: bool, name: str, without: object, instead: str = "") -> None:
+    """Raise OptionError if an argument was given that has no effect `without` another; `instead` says what has.
+
+    Examples
+    --------
+    >>> refuse_idle(False, "max_pairs", arg("overlapping", True))
+    >>> refuse_idle(True, "max_pairs", arg("overlapping", True))
+    Traceback (most recent call last):
+    ...
+    fastbcubed.errors.OptionError: max_pairs has no effect without overlapping=True; omit it
+    """
+    if idle:
+        raise OptionError(f"{arg(name)} has no effect without {without}; {instead or 'omit it'}")
+
+
 def is_path(value: object) -> bool:
     """Return whether a value is a path: a string or an object with `__fspath__`."""
     return isinstance(value, str) or hasattr(value, "__fspath__")

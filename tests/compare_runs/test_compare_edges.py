@@ -431,7 +431,7 @@ def test_numbers_of_numpy():
     assert ev.macro("true_size", min_items=np.int64(1)).to_pylist() == ev.macro("true_size").to_pylist()
     ev.item("a", members=np.int64(1))
     ev.check(f1=np.float32(0.1), recall=np.int64(0))
-    fb.evaluate(TRUTH, runs["new"], repairs=np.int64(2)).report(worst=np.int64(1), members=np.int64(1))
+    fb.evaluate(TRUTH, runs["new"]).report(worst=np.int64(1), members=np.int64(1))
     for wrong in ({"bootstrap": np.int64(-1)}, {"seed": np.bool_(True)}, {"threads": np.int64(0)}):
         with pytest.raises(OptionError, match=next(iter(wrong))):
             fb.compare(TRUTH, runs, **wrong)

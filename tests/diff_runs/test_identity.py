@@ -210,7 +210,7 @@ def test_the_same_ids_from_both_engines(tmp_path: Path) -> None:
     item, old = np.arange(3000), rng.integers(0, 900, 3000)
     new = np.where(rng.random(3000) < 0.3, rng.integers(0, 900, 3000), old)
     sides = [pa.table({"item": item, "cluster": each}) for each in (old, new)]
-    memory, disk = (fb.diff(*sides, engine=engine, spill_dir=tmp_path) for engine in ("memory", "disk"))
+    memory, disk = fb.diff(*sides, engine="memory"), fb.diff(*sides, engine="disk", spill_dir=tmp_path)
     assert memory.ids().to_pylist() == disk.ids().to_pylist()
     assert memory.retired().to_pylist() == disk.retired().to_pylist()
 

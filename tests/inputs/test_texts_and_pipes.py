@@ -345,10 +345,11 @@ def stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
 @pytest.mark.parametrize("form", forms())
 def test_standard_input(form: str, engine: str, stdin: Callable[[bytes], None], tmp_path: Path) -> None:
     pq.write_table(PREDICTION, tmp_path / "p.parquet")
+    limit = "1GiB" if engine == "disk" else None
     stdin(forms()[form])
-    assert scores("-", tmp_path / "p.parquet", engine=engine, memory_limit="1GiB") == SCORES
+    assert scores("-", tmp_path / "p.parquet", engine=engine, memory_limit=limit) == SCORES
     stdin(forms()[form])
-    assert scores(PREDICTION, "-", engine=engine, memory_limit="1GiB") == SCORES
+    assert scores(PREDICTION, "-", engine=engine, memory_limit=limit) == SCORES
     stdin(forms()[form])
     assert len(fb.Clustering.from_table("-")) == 3
 
