@@ -106,6 +106,7 @@ def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOf
         with pool.wider() as readers:
             coverage = aligner.run(rows.take, readers)
         pa.default_memory_pool().release_unused()  # frees memory of reading
+        pair = pair.without_joined()  # all rows have their weights and attributes, which are held as a whole
         parts = CellParts(rows.all_shards(), question, pool)
         scored, bounds = scorer.score_with_bounds(parts, coverage, pool)
         names = _names(pair, aligner, parts, layout, spill, pool)

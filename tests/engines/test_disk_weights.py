@@ -313,3 +313,17 @@ def test_the_memory_limit(tmp_path):
     options = "weight='w', metrics=['elm', 'pairs'], slices='pred_size', engine='disk', memory_limit='64MiB'"
     before = f"fb.evaluate('t', 'p', table={{'t': [0, 1], 'p': [0, 0], 'w': [1, 2]}}, {options})"
     assert growth(before, f"fb.evaluate('t', 'p', table={path!r}, {options})") < 64 + 256
+
+
+def test_tables_that_were_joined_are_let_go():
+    """A result does not hold a table of weights or attributes that its rows have, as both are held as a whole."""
+    items = np.arange(9)
+    truth, prediction = (pa.table({"item": items, "cluster": items // k}) for k in (2, 3))
+    joined = {
+        "weight": pa.table({"item": items, "weight": items + 1.0}),
+        "attributes": pa.table({"item": items, "kind": items % 2}),
+    }
+    ev = on_disk(truth, prediction, **joined, slices="kind", keep="items")
+    assert (ev.origin.pair.weight_table, ev.origin.pair.attribute_table) == (None, None)
+    assert ev.slices("kind")["weight"].to_pylist() == [25.0, 20.0]  # 1 + 3 + 5 + 7 + 9 and 2 + 4 + 6 + 8
+    assert_same(ev, fb.evaluate(truth, prediction, **joined, slices="kind", keep="items"))
