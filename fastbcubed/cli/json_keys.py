@@ -28,7 +28,7 @@ overall [explain] the score of all items
 overall [evaluate diff] score -> number, null where it is not defined
 errors [evaluate] score -> standard error by component of truth and prediction
 errors [diff] with a truth: score -> standard error
-intervals [evaluate diff] score -> {low, high}, its interval of 95 %
+intervals [evaluate diff] score -> {low, high}, its 95 % interval
 degrees_of_freedom [evaluate] score -> degrees of freedom of Student's t in its interval
 moved_by [evaluate] score -> share by which the ends of its interval are moved for components that the data lack
 units [evaluate] {n, effective, largest_share} of the components that errors come from

@@ -387,7 +387,7 @@ def _groups(units: Mapping[str, Units]) -> str:
 
 def intervals_of(comparison: Comparison) -> str:
     """Return a name for the figures in parentheses: intervals, with their confidence."""
-    return f"intervals of {100 * comparison.level:g} %"
+    return f"{100 * comparison.level:g} % intervals"
 
 
 def has_intervals(comparison: Comparison) -> bool:

@@ -157,7 +157,7 @@ def _headline(ev: Evaluation) -> list[Block]:
         [row["label"], *text.removesuffix(")").partition(" (")[::2]]
         for row, text in zip(rows, texts, strict=True)
     ]
-    caption = f"Scores over all items{', with intervals of 95 %' * bool(known)}"
+    caption = f"Scores over all items{', with 95 % intervals' * bool(known)}"
     found: list[Block] = [Grid(["", "", ""], cells, 1, ("text", "text", "text"), caption, style="big")]
     defined = [row for row in rows if row["value"] == row["value"]]
     if all(0 <= row["value"] <= 1 for row in defined):

@@ -61,7 +61,7 @@ def _headline(ev: Evaluation) -> str:
     text = f"{text[0].upper()}{text[1:]}."
     if known is None or "(" not in text:
         return f"{text} (No interval is shown: {errors.no_room}.)" if errors.no_room else text
-    return f"{text} (In parentheses, intervals of 95 %, from {groups_of(known.units, few)}.)"
+    return f"{text} (In parentheses, 95 % intervals, from {groups_of(known.units, few)}.)"
 
 
 def groups_of(units: Units, few: Mapping[str, int]) -> str:

@@ -592,7 +592,7 @@ def said(estimates: Estimates) -> list[str]:
             f"{_size(estimates.summary['pred']['mean_cluster_size'])}."
         )
     if any(")" in line for line in lines):
-        lines[0] += f" (In parentheses, intervals of {100 * estimates.level:.4g} %.)"
+        lines[0] += f" (In parentheses, {100 * estimates.level:.4g} % intervals.)"
     return lines
 
 
@@ -608,7 +608,8 @@ def how(estimates: Estimates) -> str:
         f"true clusters are weighted by {label(definition['sampling'])}, the inverse of their sampling "
         "probability",
     )
-    text = f"Valid if the sampled clusters are complete and {way}. Intervals are of {100 * estimates.level:.4g} %"
+    text = f"Valid if the sampled clusters are complete and {way}. "
+    text += f"Intervals are at the {100 * estimates.level:.4g} % level"
     if definition["population_clusters"] is not None:
         text += f", for {count(definition['population_clusters'])} true clusters in all"
     if definition["beta"] != 1:

@@ -98,7 +98,7 @@ class PairEstimates(Table, Result):
             lines = [f"{label(name)}: {line}" for name, line in zip(by_stratum, lines, strict=False)]
         if len(by_stratum) > TOLD:
             lines.append(f"And {count(len(by_stratum) - TOLD)} more strata.")
-        note = f"(In parentheses, intervals of {100 * self.level:g} %.)"
+        note = f"(In parentheses, {100 * self.level:g} % intervals.)"
         return [*lines, note] if "(" in "".join(lines) else lines
 
     def to_dict(self) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class PairEstimates(Table, Result):
         ] * unsure
         of_labelled = "n_components" in self.column_names
         notes = [
-            f"In parentheses, intervals of {100 * self.level:g} %; judged, unsure, not judged: "
+            f"In parentheses, {100 * self.level:g} % intervals; judged, unsure, not judged: "
             f"{'pairs' if of_labelled else 'draws of pairs'} of the score"
         ]
         notes += ["if unsure: the estimate if all unsure pairs were decided one way, or the other"] * unsure

@@ -45,7 +45,7 @@ def test_a_page(command, capsys) -> None:
     for told in (
         "Scores of a prediction of 8 items in 4 clusters",
         "With only 2 clusters",
-        "Intervals are of",
+        "Intervals are at the",
         "<svg",
     ):
         assert told in page

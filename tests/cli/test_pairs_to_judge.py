@@ -129,7 +129,7 @@ def test_strata_unsure_and_skipped(here, capsys) -> None:
     assert "warning: 1 pair before the last one judged has no verdict" in err
     assert {"Ann", "Bob"} <= {line.split()[0] for line in out.splitlines() if line}
     assert (
-        "intervals of 90" in out
+        "90 % intervals" in out
         and "high if unsure" in out
         and "unsure pairs were decided one way, or the other" in out
     )

@@ -116,7 +116,7 @@ def chance(n, p, k):
     ],
 )
 def test_coverage_by_all_outcomes(w, n, p):
-    """The chance that the interval of 95 % holds the sum, added up over every outcome of the samples."""
+    """The chance that the 95 % interval holds the sum, added up over every outcome of the samples."""
     target, covered = float(np.dot(w, p)), 0.0
     for k in itertools.product(*(range(each + 1) for each in n)):
         low, high = sum_of_shares(w, k, n, 0.95)

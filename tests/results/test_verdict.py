@@ -51,7 +51,7 @@ def test_the_headline_has_intervals_by_component() -> None:
     ev = fb.evaluate([1, 1, 1, 1, 3, 3, 3, 3], [1, 1, 2, 2, 3, 3, 3, 3])
     low, high = ev.interval("recall")  # of 3/4
     assert f", recall 0.750 ({low:.3f} to {high:.3f}), F1 0.857 (" in said
-    assert said.startswith("Precision 1.000 (") and "intervals of 95 %, from 2 groups of items" in said
+    assert said.startswith("Precision 1.000 (") and "95 % intervals, from 2 groups of items" in said
 
 
 def test_one_component_has_no_error_to_print() -> None:

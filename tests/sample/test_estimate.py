@@ -827,12 +827,12 @@ def test_text_table_and_json() -> None:
     assert text.startswith(
         "Scores of a prediction of 8 items in 4 clusters, estimated from 3 sampled true clusters (6 items)."
     )
-    assert "by item. (In parentheses, intervals of 95 %.)" in text
+    assert "by item. (In parentheses, 95 % intervals.)" in text
     # their error is sqrt(0.7 (1 + 0 + 1) / (3 * 2)); e^(4.30265 * 0.48305) = 7.992, so 1 + 1/7.992 and 1 + 7.992
     assert "A true cluster has 2 (1.13 to 8.99) items on average, a predicted one 2." in text
     for shown in (text, est._repr_html_()):  # the interval and no error beside it, which says something else
         assert "±" not in shown and "unadjusted" in shown and not re.search(r"\bse\b", shown)
-    assert "Intervals are of 95 %, for 10 true clusters in all; beta is 2." in text
+    assert "Intervals are at the 95 % level, for 10 true clusters in all; beta is 2." in text
     assert "pair_fbeta" in repr(est) and "pair_fbeta" in est._repr_html_()
     found = json.loads(est.to_json())
     assert found["definition"]["sampling"] == "uniform" and found["sample"] == "the sample"

@@ -317,7 +317,7 @@ def test_runs_by_name_on_the_command_line(tmp_path: Path, monkeypatch: Any, caps
 
 @pytest.mark.weekly
 def test_differences_hold_in_nearly_all_samples() -> None:
-    """Of 200 samples of 60 of 600 clusters, intervals of 95 % hold the difference of all in 93 % and more."""
+    """Of 200 samples of 60 of 600 clusters, 95 % intervals hold the difference of all in 93 % and more."""
     rng = np.random.default_rng(0)
     sizes = rng.geometric(0.4, 600)
     true = np.repeat(np.arange(600), sizes)

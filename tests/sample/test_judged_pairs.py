@@ -77,7 +77,7 @@ def test_it_begins_with_how_much_is_right():
     split, merged = (" to ".join(f"{100 * end:.1f} %" for end in wilson(k, 100)) for k in (95, 80))
     assert found.sentences == [
         f"95.0 % of the splitting is right ({split}) and 80.0 % of the merging ({merged}).",
-        "(In parentheses, intervals of 95 %.)",
+        "(In parentheses, 95 % intervals.)",
     ]
     assert " ".join(repr(found).split()).startswith(" ".join(found.sentences))
     again = pickle.loads(pickle.dumps(found))
@@ -86,7 +86,7 @@ def test_it_begins_with_how_much_is_right():
     assert (
         alone[0].startswith("100 % of the splitting is right (9") and "; merging was not judged." in alone[0]
     )
-    assert alone[1] == "(In parentheses, intervals of 90 %.)"
+    assert alone[1] == "(In parentheses, 90 % intervals.)"
 
 
 # -- The figures -----------------------------------------------------------------------------------
