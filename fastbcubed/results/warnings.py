@@ -452,7 +452,8 @@ def agree(first: pa.Array, second: pa.Array) -> bool:
     (True, False)
     """
     try:
-        texts = [_as_text(values) for values in (first, second)]
+        alike = first.type == second.type and pa.types.is_integer(first.type)
+        texts = [first, second] if alike else [_as_text(values) for values in (first, second)]
     # labels of types that do not compare, such as composite ones
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return first.type == second.type and len(first) > 0 and bool(first.equals(second))
