@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -185,6 +185,10 @@ class AlignedItems:
         }
 
 
+#: Items that are looked for in one row group of a file after the other.
+FEW = 1000
+
+
 class TableItems:
     """The items of a saved evaluation, in one table: item, true_cluster, pred_cluster, attributes."""
 
@@ -218,13 +222,34 @@ class TableItems:
     def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
         return self._read(f"{side}_cluster", rows)
 
+    def _stretches(self, name: str) -> Iterator[tuple[int, Column]]:
+        """Yield the first row, and a column, of what is read at once: a row group of a file, or a table in memory."""
+        if isinstance(self.table, pa.Table):
+            yield 0, self._column if name == "item" else as_column(self.table[name], name)
+            return
+        for first, part in self.table.scan([name], 1):
+            yield first, as_column(part[name], name)
+
     def rows_of(self, ids: Any) -> RowNumbers:
-        return _find_all(
-            self._column, in_order_of(self._column, as_column(ids, "item", "the requested items"))
-        )
+        wanted = as_column(ids, "item", "the requested items")
+        if len(wanted) > FEW:  # which would be hashed again for each row group
+            return _find_all(self._column, in_order_of(self._column, wanted))
+        found = np.full(len(wanted), -1)
+        for first, column in self._stretches("item"):
+            at = _find_all(column, in_order_of(column, wanted))
+            found = np.where(at >= 0, at + first, found)
+        return found
 
     def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
-        column = self.table[f"{side}_cluster"]
+        name = f"{side}_cluster"
+        if not isinstance(self.table, pa.Table) and not pa.types.is_nested(self.table.empty()[name].type):
+            same = np.zeros(len(self), np.bool_)
+            same[row] = True
+            label = self._read(name, np.array([row]))[0]
+            if label.is_valid:
+                same[self.rows_of_cluster(side, label.as_py())] = True
+            return same
+        column = self.table[name]
         if pa.types.is_large_list(column.type):
             return _share_label(column, row)
         labels = as_column(column, f"{side}_cluster")
@@ -236,9 +261,12 @@ class TableItems:
         return same
 
     def rows_of_cluster(self, side: str, label: Any) -> RowNumbers:
-        column = self.table[f"{side}_cluster"]
-        if not pa.types.is_large_list(column.type):
-            return as_column(column, f"{side}_cluster").find(label)
+        name = f"{side}_cluster"
+        kept = self.table if isinstance(self.table, pa.Table) else self.table.empty()
+        if not pa.types.is_large_list(kept[name].type):
+            rows = [column.find(label) + first for first, column in self._stretches(name)]
+            return np.concatenate([np.empty(0, np.int64), *rows])
+        column = self.table[name]
         found = as_column(pc.list_flatten(column), f"{side}_cluster").find(label)
         return to_numpy(pc.list_parent_indices(column))[found]
 
