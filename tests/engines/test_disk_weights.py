@@ -137,7 +137,7 @@ def heavy():
     return {"t": true, "p": pred, "w": 10.0 ** rng.uniform(-6, 6, n), "k": rng.integers(0, 4, n)}
 
 
-@pytest.mark.cases(0)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("text", [False, True])
 def test_large_clusters(many_shards, heavy, text, tmp_path):
     sides = [np.char.add("x", heavy[name].astype(str)) if text else heavy[name] for name in "tp"]
