@@ -16,8 +16,8 @@ from fastbcubed.find_slices.unit_order import UnitOrder
 from fastbcubed.runtime.threads import blocks
 from fastbcubed.types import Floats, Mask
 
-#: Number of rows that are summed at a time, and of slices: both stay in the CPU cache.
-ROWS_AT_ONCE, SLICES_AT_ONCE = 1 << 16, 1 << 16
+#: Number of rows that are summed at a time, which bounds memory, and of slices, which stay in the CPU cache.
+ROWS_AT_ONCE, SLICES_AT_ONCE = 1 << 20, 1 << 16
 #: The part of each row of a range, and the mask of a slice's rows in it.
 Parts = Callable[[slice], NDArray[np.uint8]]
 Members = Callable[[slice], Mask]

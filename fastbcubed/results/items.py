@@ -192,9 +192,17 @@ FEW = 1000
 class TableItems:
     """The items of a saved evaluation, in one table: item, true_cluster, pred_cluster, attributes."""
 
-    def __init__(self, table: pa.Table | StoredTable, left_out: Mapping[str, str] = {}) -> None:
+    def __init__(
+        self, table: pa.Table | StoredTable, left_out: Mapping[str, str] = {}, *, coded: bool = False
+    ) -> None:
+        """Take over a table; if `coded`, whole columns of strings may be dictionaries."""
         self.table = table
         self._left_out = dict(left_out)
+        self._coded = coded
+
+    def coded(self) -> TableItems:
+        """Return the same items, where whole columns of strings may be dictionaries."""
+        return TableItems(self.table, self._left_out, coded=True)
 
     @cached_property
     def _column(self) -> Column:
@@ -210,7 +218,8 @@ class TableItems:
     def _read(self, name: str, rows: RowNumbers | None) -> pa.ChunkedArray:
         """Return the values of a column in these rows, null for row -1; by default in all rows."""
         if rows is None:
-            return self.table[name]
+            is_coded = self._coded and not isinstance(self.table, pa.Table)
+            return self.table.coded(name) if is_coded else self.table[name]
         if isinstance(self.table, pa.Table):
             return self.table[name].take(from_numpy(rows, rows < 0))
         return self.table.take([name], rows)[name]

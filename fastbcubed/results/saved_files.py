@@ -392,6 +392,10 @@ def _all_labels(kept: Kept, side: str) -> Any:
 AT_ONCE = 1 << 20
 
 
+#: Bytes in which a Parquet file has the length of a string that is not in a dictionary.
+LENGTH_BYTES = 4
+
+
 class StoredTable:
     """A Parquet file whose columns are read on demand; damaged pages are detected by their checksums."""
 
@@ -415,14 +419,27 @@ class StoredTable:
         self.staging = staging
         self._stamp = stamp
 
-    def _open(self) -> Any:
+    def _open(self, coded: Sequence[str] = ()) -> Any:
         """Return a reader of the file; each thread needs its own, as Arrow crashes if two threads share one."""
         import pyarrow.parquet as pq
 
-        return pq.ParquetFile(OwnPlace(self._raw), metadata=self._metadata, page_checksum_verification=True)
+        return pq.ParquetFile(
+            OwnPlace(self._raw),
+            metadata=self._metadata,
+            page_checksum_verification=True,
+            read_dictionary=list(coded),
+        )
 
     def __getitem__(self, name: str) -> pa.ChunkedArray:
         return self._read(range(self._starts.size - 1), [name])[name]
+
+    def coded(self, name: str) -> pa.ChunkedArray:
+        """Return a column; strings as dictionaries, if the file has them so: decoding takes several times as long."""
+        kind, k = self._schema.field(name).type, self.column_names.index(name)
+        groups = [self._metadata.row_group(part) for part in range(self._starts.size - 1)]
+        n_bytes = sum(group.column(k).total_uncompressed_size for group in groups)
+        is_coded = pa.types.is_string(kind) and n_bytes < LENGTH_BYTES * self.num_rows
+        return self._read(range(self._starts.size - 1), [name], coded=[name] if is_coded else ())[name]
 
     def empty(self) -> pa.Table:
         """Return a table with the file's columns and no rows."""
@@ -465,9 +482,9 @@ class StoredTable:
         back[order] = np.arange(rows.size)
         return pa.concat_tables([none, *found]).unify_dictionaries().take(from_numpy(back))
 
-    def _read(self, parts: Iterable[int], names: Sequence[str]) -> pa.Table:
+    def _read(self, parts: Iterable[int], names: Sequence[str], coded: Sequence[str] = ()) -> pa.Table:
         try:
-            return maybe_with_nulls(self._open().read_row_groups(list(parts), list(names)))
+            return maybe_with_nulls(self._open(coded).read_row_groups(list(parts), list(names)))
         except (OSError, pa.ArrowException) as error:
             raise FileFormatError(f"cannot read {', '.join(names)}: {str(error)[:200]}") from error
 
