@@ -25,7 +25,9 @@ LISTED = [policy for policy in POLICIES if "outside" not in str(policy)]
 @SETTINGS
 @given(pair=pairs(), policy=st.sampled_from(LISTED), weighted=st.booleans(), data=st.data())
 def test_items_give_the_scores(engine, many_shards, pair, policy, weighted, data) -> None:
-    options: dict[str, Any] = {"engine": engine, "memory_limit": LIMIT, "unmatched": policy, "keep": "items"}
+    options: dict[str, Any] = {"engine": engine, "unmatched": policy, "keep": "items"}
+    if engine == "disk":
+        options["memory_limit"] = LIMIT
     if weighted:
         options["weight"] = {item: data.draw(st.floats(1e-3, 1e3)) for item in pair.items}
     ev = fb.evaluate(*pair, **options)
