@@ -4,15 +4,18 @@ The source folder is the repository, so links between docs, notebooks and benchm
 """
 
 import inspect
+import json
 import os
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import pages_from_code
 from numpydoc import xref
+from sphinx.errors import ConfigError
 
 import fastbcubed
 
@@ -23,7 +26,14 @@ release = version = fastbcubed.__version__
 root_doc = "docs/index"
 include_patterns = ["docs/**", "notebooks/*.ipynb", "benchmarks/*.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 exclude_patterns = ["docs/_build", "docs/jupyter_execute", "docs/packaging"]
-extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_copybutton"]
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "dark_pictures",
+]
 #: The folder of other projects' inventories of documented names: `python.inv`, `numpy.inv`, … If it exists, types are
 #: linked to these projects; the build needs no network either way.
 inventories = Path(os.environ.get("FASTBCUBED_INVENTORIES") or Path(__file__).with_name("_inventories"))
@@ -78,21 +88,39 @@ html_css_files = ["site.css"]
 html_js_files = ["names.js"]
 html_show_sourcelink = False
 html_theme_options = {
-    "logo": {"text": f"fastbcubed {version}"},
+    "logo": {"text": "fastbcubed"},
     "header_links_before_dropdown": 5,
-    "navbar_end": ["theme-switcher"],
+    "navbar_end": ["versions.html", "theme-switcher"],
     "navbar_persistent": ["search-button"],
     "collapse_navigation": True,
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-if repository := os.environ.get("GITHUB_REPOSITORY"):  # where CI builds the site
-    owner, _, name = repository.partition("/")
-    html_context |= {"github_user": owner, "github_repo": name, "github_version": "main", "doc_path": ""}
+#: The versions of this site; the first is the one that is built. Addresses are relative to the root of the site.
+VERSIONS = json.loads(
+    Path(__file__).with_name("_static").joinpath("versions.json").read_text(encoding="utf-8")
+)
+if VERSIONS[0]["version"] != release:
+    raise ConfigError(
+        f"docs/_static/versions.json begins with {VERSIONS[0]['version']}, but this is {release}"
+    )
+html_context |= {"versions": VERSIONS}
+
+PROJECT = tomllib.loads(Path(__file__).parents[1].joinpath("pyproject.toml").read_text(encoding="utf-8"))[
+    "project"
+]
+repository = PROJECT.get("urls", {}).get("Repository", "").rstrip("/")
+if not repository and "GITHUB_REPOSITORY" in os.environ:  # where CI builds the site
+    repository = f"https://github.com/{os.environ['GITHUB_REPOSITORY']}"
+if repository:
+    html_context |= {
+        "edit_page_provider_name": "GitHub",
+        "edit_page_url_template": f"{repository}/edit/main/{{{{ edited or file_name }}}}",
+    }
     html_theme_options |= {
         "use_edit_page_button": True,
-        "github_url": f"https://github.com/{repository}",
+        "github_url": repository,
         "secondary_sidebar_items": ["page-toc", "edit-this-page"],
     }
 
@@ -117,6 +145,7 @@ def setup(app) -> None:
     app.connect("autodoc-process-signature", without_constructor)
     app.connect("autodoc-skip-member", undocumented)
     app.connect("autodoc-process-docstring", references_as_list, priority=100)
+    app.connect("html-page-context", edit_the_code)
 
 
 def without_constructor(app, kind, name, thing, options, signature, returns):
@@ -137,3 +166,8 @@ def undocumented(app, kind, name, thing, skip, options):
 def references_as_list(app, kind, name, thing, options, lines):
     """Render references of a docstring as a list; footnotes would have roles that screen readers do not know."""
     lines[:] = [re.sub(r"\[(\d+)\]_", r"[\1]", re.sub(r"^\.\. \[(\d+)\] ", r"\1. ", line)) for line in lines]
+
+
+def edit_the_code(app, page, template, context, doctree):
+    """Let the edit links of pages that are made from the code lead to the code."""
+    context["edited"] = pages_from_code.source_of(page)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fastbcubed.render.plots import LIGHT
+
 STATIC = Path(__file__).with_name("_static")
 #: Colours of true clusters, distinguishable on white and on black, also for colour-blind readers.
 ANNA, BOB = "#0072b2", "#e69f00"
@@ -20,7 +22,7 @@ def svg(width: int, height: int, content: str, title: str) -> str:
 
 def dot(x: float, y: float, colour: str, label: str = "", radius: float = 15) -> str:
     """Return an item in the colour of its true cluster."""
-    ink = "#222832" if colour == BOB else "white"
+    ink = "black" if colour == BOB else "white"
     name = f"<text x='{x}' y='{y + 5}' text-anchor='middle' font-size='14' fill='{ink}' {FONT}>{label}</text>"
     return f"<circle cx='{x}' cy='{y}' r='{radius}' fill='{colour}'/>{name if label else ''}"
 
@@ -39,7 +41,7 @@ def mark() -> str:
 
 
 def text(
-    x: float, y: float, words: str, size: int = 15, weight: str = "normal", colour: str = "#222832"
+    x: float, y: float, words: str, size: int = 15, weight: str = "normal", colour: str = LIGHT.ink
 ) -> str:
     """Return a text element."""
     return f"<text x='{x}' y='{y}' font-size='{size}' font-weight='{weight}' fill='{colour}' {FONT}>{words}</text>"
@@ -48,11 +50,11 @@ def text(
 def bcubed() -> str:
     """Return the picture of one item with its two clusters, precision and recall."""
     items = (("a", 60, ANNA), ("b", 100, ANNA), ("c", 140, BOB), ("d", 230, BOB), ("e", 270, BOB))
-    parts = ["<rect width='640' height='248' rx='8' fill='white'/>"]
+    parts = [f"<rect width='640' height='248' rx='8' fill='{LIGHT.paper}'/>"]
     parts += [text(24, 32, "Colours are true clusters, boxes are predicted ones. Take item c:", 16, "bold")]
     parts += [box(36, 52, 128, 46), box(206, 52, 88, 46)]
     parts += [dot(x, 75, colour, name) for name, x, colour in items]
-    parts += ["<circle cx='140' cy='75' r='19' fill='none' stroke='#222832' stroke-width='2.5'/>"]
+    parts += [f"<circle cx='140' cy='75' r='19' fill='none' stroke='{LIGHT.ink}' stroke-width='2.5'/>"]
     rows = (
         (
             132,

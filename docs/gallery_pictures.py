@@ -20,7 +20,7 @@ def main() -> None:
         else:
             picture = PAGE.parent / found["picture"]
             picture.parent.mkdir(parents=True, exist_ok=True)
-            namespace["chart"].properties(background="white", padding=16).save(picture)
+            namespace["chart"].properties(padding=16).save(picture)
 
 
 if __name__ == "__main__":

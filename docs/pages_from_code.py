@@ -139,6 +139,30 @@ def write(docs: Path) -> None:
     sample_report(extra / "sample-report.html")
 
 
+#: The file of a family of scores, if it has another name.
+FILES = {"pointwise": "bcubed", "elm": "bcubed_variants", "overlap": "overlap_scores", "diff": "change"}
+
+
+def source_of(page: str) -> str:
+    """Return the file that a generated page comes from, or "" for any other page.
+
+    >>> source_of("docs/reference/scores/f1"), source_of("docs/reference/api/Sweep"), source_of("docs/start")
+    ('fastbcubed/metrics/bcubed.py', 'fastbcubed/sweep_links/sweep_result.py', '')
+    """
+    folder, _, name = page.removeprefix("docs/reference/").partition("/")
+    if not page.startswith("docs/reference/") or folder not in ("scores", "commands", "api", "json"):
+        return ""
+    root = Path(fb.__file__).parent
+    if folder == "commands":
+        path = root / "cli" / f"{name.replace('-', '_')}_command.py"
+    elif folder == "scores":
+        family = registry.METRICS[name].family if name in registry.METRICS else ""
+        path = root / "metrics" / f"{FILES.get(family, family)}.py"
+    else:
+        path = Path(inspect.getsourcefile(inspect.unwrap(getattr(fb, name, json_keys))) or root)
+    return path.relative_to(root.parent).as_posix() if path.is_file() else "docs/pages_from_code.py"
+
+
 def sample_report(path: Path) -> None:
     """Write the report of an evaluation of the example data."""
     if not path.exists():

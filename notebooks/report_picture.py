@@ -1,4 +1,4 @@
-"""Draw README's picture, the first screen of the page of the bundled data: ``python notebooks/report_picture.py``."""
+"""Draw the top of a report of the bundled data, in both themes: ``python notebooks/report_picture.py``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from pathlib import Path
 
 import fastbcubed as fb
 
-PICTURE = Path(__file__).with_name("report.png")
+#: The picture, and the same for the dark theme.
+PICTURES = {
+    scheme: Path(__file__).with_name(name)
+    for scheme, name in (("light", "report.png"), ("dark", "report-dark.png"))
+}
 #: Size of the window, and pixels of the picture for each of its pixels.
 WIDTH, HEIGHT, SCALE = 1180, 800, 1
 
@@ -37,14 +41,17 @@ def main() -> int:
         ev.report(page, title="Inventors on US patents, as released in 2021")
         browser = webdriver.Chrome(options=options, service=Service(driver))
         try:
-            browser.get(page.as_uri())
             clip = {"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT, "scale": 1}
             size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": SCALE, "mobile": False}
             browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-            shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip})
+            for scheme, picture in PICTURES.items():
+                features = [{"name": "prefers-color-scheme", "value": scheme}]
+                browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+                browser.get(page.as_uri())
+                shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip})
+                picture.write_bytes(base64.b64decode(shot["data"]))
         finally:
             browser.quit()
-    PICTURE.write_bytes(base64.b64decode(shot["data"]))
     return 0
 
 

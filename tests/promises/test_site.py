@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from in_browser import barriers, open_page, requests
 
+import fastbcubed as fb
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.results.warnings import CODES
 
@@ -22,7 +24,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = (
     "docs/index", "docs/start", "docs/how-to/gates", "docs/explanation/which-score", "docs/reference/warnings",
     "docs/reference/scores/f1", "docs/reference/scores/pair_f1", "docs/reference/api/Evaluation",
-    "docs/reference/commands/evaluate", "notebooks/quickstart", "benchmarks/README", "CHANGELOG",
+    "docs/reference/commands/evaluate", "docs/gallery", "notebooks/quickstart", "notebooks/which_metric",
+    "benchmarks/README", "CHANGELOG",
 )  # fmt: skip
 
 
@@ -61,6 +64,36 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
     assert len(pages) > 200
     found = {str(page.relative_to(site)): loaded.search(page.read_text(encoding="utf-8")) for page in pages}
     assert {name: match[0] for name, match in found.items() if match} == {}
+
+
+@pytest.mark.parametrize("page", ["docs/index", "docs/gallery", "notebooks/which_metric"])
+@pytest.mark.parametrize("dark", [False, True])
+def test_each_theme_shows_its_picture(site: Path, browser: Any, page: str, dark: bool) -> None:
+    open_page(browser, (site / f"{page}.html").as_uri(), dark=dark)
+    pictures = browser.find_elements("css selector", ".bd-article img")
+    shown = [each.get_attribute("src") for each in pictures if each.is_displayed()]
+    assert shown and all(("-dark." in source) is dark for source in shown)
+
+
+def test_code_fits_its_column(site: Path, browser: Any) -> None:
+    wide = "return [...document.querySelectorAll('pre')].filter((each) => each.scrollWidth > each.clientWidth + 1)"
+    for page in (
+        "docs/index",
+        "docs/start",
+        "docs/how-to/tools",
+        "docs/how-to/threshold",
+        "docs/explanation/which-score",
+    ):
+        open_page(browser, (site / f"{page}.html").as_uri())
+        assert [each.text[:80] for each in browser.execute_script(wide)] == [], page
+
+
+def test_the_version_is_in_the_list(site: Path) -> None:
+    versions = json.loads((site / "_static" / "versions.json").read_text(encoding="utf-8"))
+    assert versions[0]["version"] == fb.__version__
+    assert all({"version", "name", "url"} == set(each) for each in versions)
+    page = (site / "docs" / "how-to" / "gates.html").read_text(encoding="utf-8")
+    assert f"{versions[0]['name']}</a>" in page and f"Version {fb.__version__}" in page
 
 
 @pytest.mark.parametrize("page", PAGES)
