@@ -16,7 +16,8 @@ mean_f1
     Use it where each item needs its own F1, for slices or listings of items: f1 is a single value for all
     items.
 fbeta
-    Use it where wrong and missed merges have different costs: beta above 1 favours recall, below 1 precision.
+    Use it where wrong and missed merges have different costs: beta above 1 favours recall, and beta below 1
+    favours precision.
 mean_fbeta
     Use it where wrong and missed merges have different costs and, unlike with fbeta, each item needs its own
     score.
@@ -169,7 +170,7 @@ pantel_lin_distance
     Use it to say how many merges of two clusters and moves of one item people need to repair a prediction;
     basic_merge_distance counts splits instead of moves.
 pantel_lin
-    Use it to say what share of the steps needed when starting from singletons a prediction saves;
+    Use it to say what share of the repair steps a prediction saves, compared with starting from singletons;
     pantel_lin_distance counts the steps.
 basic_merge_distance
     Use it to say how many splits and merges of whole clusters lead to the truth; split_join counts items.
@@ -191,8 +192,8 @@ conll_f1
     Use it to compare with papers on coreference, which rank systems by it: it is the mean of muc_f1,
     coref_bcubed_f1 and ceaf_e_f1.
 cice_bcubed_precision cice_bcubed_recall cice_bcubed_f1 cice_bcubed_mean_f1
-    Use it for overlapping clusters where it matters not only how many clusters two items share but which; f1
-    only counts how many.
+    Use it for overlapping clusters where it matters not only how many clusters two items share, but also which
+    clusters these are; f1 only counts how many.
 omega
     Use it for overlapping clusters where 0 should mean chance; without overlap, it equals adjusted_rand.
 onmi_lfk
