@@ -36,8 +36,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "CSV, JSON, JSON lines), by path or URI; - is standard input",
     )  # fmt: skip
     several = (
-        "minimum score for a link to connect its items (default: all connect); repeatable: several "
-        "thresholds give a column of clusters each"
+        "minimum score for a link to connect its items (default: all connect); repeatable, with "
+        "one column of clusters per threshold"
     )
     add_options(parser, "thresholds", thresholds=several)
     add_options(parser, "ascending left right score verdict no_verdict sources no_sources items")
@@ -144,7 +144,7 @@ def _print(links: Links, told: list[dict[str, Any]]) -> None:
         terminal.line(f"\nKept apart because they were judged not to match: {counted(len(apart), 'pair')}.")
         if apart.n_unsure:
             terminal.line(
-                f"Not used as links, having no verdict or an unsure one: {counted(apart.n_unsure, 'pair')}."
+                f"Not used as links because the verdict is missing or unsure: {counted(apart.n_unsure, 'pair')}."
             )
     if told[0]["threshold"] is None and columns.scores:
         terminal.line(

@@ -22,15 +22,16 @@ Names of columns
   both            each side may have several: --item source+number,src+no
   Write a comma or plus within a name as \\, or \\+.
   If a table lacks the default name and only one column remains unassigned, that column is used. Columns written by
-  Splink, Zingg, dedupe and Senzing are recognised, and a note reports it.
+  Splink, Zingg, dedupe and Senzing are recognised, and a note names them.
 
 Links
-  With --links the prediction has one row per pair of linked items instead of one per item. Items that only the
+  With --links, the prediction has one row per pair of linked items instead of one per item. Items that only the
   truth has then become singletons, unless --unmatched says otherwise or --link-items names all items.
 
 Remote tables and pipes
-  pyarrow reads URIs such as s3://bucket/run7/*.parquet, and those of gs://, abfs://, hdfs:// and file:///, with
-  options such as s3://bucket/truth.parquet?region=eu-west-1. fsspec, if installed, reads other schemes.
+  pyarrow reads URIs such as s3://bucket/run7/*.parquet, and URIs that begin with gs://, abfs://, hdfs:// or file:///;
+  options follow a question mark, as in s3://bucket/truth.parquet?region=eu-west-1. fsspec, if installed, reads other
+  schemes.
 
   - is standard input. Pipes are read like files: Parquet, Arrow IPC, CSV or JSON lines, compressed or not.
   CSV fields may be separated by commas, tabs, semicolons or bars; the first line holds the column names.
@@ -48,7 +49,7 @@ Examples
 SHOWN = """\
 What to open
   Write a label or id as it appears in its column, and bytes as hexadecimal digits. Separate the parts of a
-  composite id by commas (write a comma within a part as \\,). Flags are repeatable.
+  composite id with commas (write a comma within a part as \\,). Flags are repeatable.
   A result contains items if it was written with --out DIR --keep items.
 
 Examples
@@ -60,8 +61,8 @@ Examples
 EXPLAINED = """\
 How slices are found
   The connected components of truth and prediction are split into two halves. One half is searched for slices that
-  lose more than the rest; these are tested on the other half, by component, since the items of a component depend
-  on each other. The same seed finds the same slices.
+  lose more than the rest; these slices are tested on the other half. The test compares whole components, since the
+  items of a component depend on each other. The same seed finds the same slices.
   A result contains items if it was written with --out DIR --keep items.
 
 Examples
@@ -87,12 +88,12 @@ COMPARED = """\
 Runs
   new=out/run7.parquet  a run named new: the name comes before the first equals sign
   out/run7.parquet      a run named run7, after the stem of its file
-  With --table, a run is a column: --table wide.parquet truth p50=cluster_p_0_5 p95=cluster_p_0_95
+  With --table, each run is a column: --table wide.parquet truth p50=cluster_p_0_5 p95=cluster_p_0_95
 
 Gates
   --fail-under, --fail-over and --fail-on-warning apply to every run, including the baseline; --fail-worse applies to
   all runs but the baseline. To check only the new run, evaluate it: fastbcubed evaluate truth.parquet run7.parquet
-  --fail-over largest_pred=500. Add --baseline RESULT --fail-worse f1=0.002 to check it against a saved old result.
+  --fail-over largest_pred=500. Add --baseline RESULT --fail-worse f1=0.002 to compare it with a saved result.
 
 Examples
   fastbcubed compare truth.parquet old=run6.parquet new=run7.parquet --slice country
@@ -103,8 +104,8 @@ Examples
 PAIRS = """\
 Scores (--score)
   rates                 the four rates below; half of the pairs are for splits, half for merges
-  good_split_rate, bad_split_rate  share of an item's old cluster that was rightly, wrongly split off
-  good_merge_rate, bad_merge_rate  share of an item's new cluster that was rightly, wrongly merged in
+  good_split_rate, bad_split_rate  share of an item's old cluster that was rightly or wrongly split off
+  good_merge_rate, bad_merge_rate  share of an item's new cluster that was rightly or wrongly merged in
   good_split_distance, ...  likewise for splits and merges, as shares of both clusters together
   good_distance         good_split_distance plus good_merge_distance; likewise bad_distance
   delta_precision       BCubed precision after the change minus that before
@@ -112,10 +113,10 @@ Scores (--score)
   delta_precision serve the four rates, and those for good_distance serve all distances.
 
 The file
-  pair            number of the pair; judge them in order, and stop wherever you like
+  pair            number of the pair; judge pairs in order, and stop wherever you like
   item, mate      the two items; with --column NAME, item.NAME and mate.NAME hold their attributes
   verdict         empty: fill in same, different, or unsure (or yes, no; or 1, 0)
-  repeats         a number here means that the pair repeats that one and needs no verdict
+  repeats         number of an earlier pair that this one repeats; if given, no verdict is needed
   Leave all other columns, and all rows, unchanged. Hide change and sign from the judges: these two columns reveal
   what the change did. In CSV files, text that begins with =, +, - or @ is preceded by an apostrophe, so that no
   spreadsheet takes it for a formula; the apostrophe is removed when the file is read.
@@ -135,7 +136,7 @@ Examples
 CLUSTERED = """\
 Clusters
   Clusters are the connected components of the links that reach the threshold. They are numbered from 0 in the order
-  of the items: that of --items, or else that of the links. Links may be repeated, be reversed, or connect an item to
+  of the items in --items, or else in the links. Links may be repeated, be reversed, or connect an item to
   itself. Several thresholds give columns such as cluster_p_0_9 and cluster_p_0_95, named as in Splink.
 
 Examples
@@ -158,9 +159,9 @@ Examples
 
 SWEPT = """\
 Thresholds
-  A threshold keeps the links whose score is at least the threshold, or at most with --ascending; the clusters are
-  the connected components of these links. Clusters change only at the scores of links, so these thresholds cover all
-  others. Precision, recall, F1, pair scores, ELM and entropies are computed at every threshold; other scores, such
+  A threshold keeps the links whose score is at least the threshold (with --ascending, at most); the clusters are
+  the connected components of these links. Clusters change only at the scores of links, so no other thresholds need to
+  be tried. Precision, recall, F1, pair scores, ELM and entropies are computed at every threshold; other scores, such
   as mean_f1, only at the thresholds named by --threshold.
 
 Examples
@@ -173,27 +174,27 @@ Examples
 
 WARM_UP = """\
 Compile the kernels and cache them, so that no evaluation has to wait for compilation. When you build a
-container image, for example, add this line to the Dockerfile.
+container image, for example, add this line to the Dockerfile:
 
   RUN python -m pip install . && fastbcubed warm-up
 
 Compiling takes about a minute on two cores, and up to two minutes on one. The kernels are cached in the directory
 named by NUMBA_CACHE_DIR, else next to the installed package, else in ~/.cache/numba. If you set NUMBA_CACHE_DIR,
 set it to the same directory when the container runs; that directory may then be read-only. Cached kernels run only
-on the kind of processor they were compiled on, unless NUMBA_CPU_NAME=generic is set both times.
+on the kind of processor they were compiled on, unless NUMBA_CPU_NAME=generic is set during compilation and use.
 """
 
 _EXIT_CODES = """\
 Exit codes
   0    success{gate}
   2    wrong input or use, or out of memory or disk space; a message says what to do
-  70   a bug in fastbcubed, please report it; FASTBCUBED_TRACEBACK=1 shows where it is
+  70   a bug in fastbcubed: please report it; FASTBCUBED_TRACEBACK=1 shows where it is
   130  Ctrl-C; 143 SIGTERM; 141 output pipe closed
 No partial output and no spilled data remain in any case."""
 EXIT_CODES = _EXIT_CODES.format(gate="")
 #: Exit codes of commands with gates, and of all commands.
 OF_GATES = _EXIT_CODES.format(
-    gate="\n  1    a gate failed: a score, a size, a warning or a comparison with the baseline, see gates above"
+    gate="\n  1    a gate failed: a score, a size, a warning or a comparison with the baseline (see gates above)"
 )
 OF_ALL = _EXIT_CODES.format(gate="\n  1    a gate of evaluate, compare, diff or estimate failed")
 
@@ -262,7 +263,7 @@ COMMANDS = (
         CLUSTERED,
     ),
     Command(
-        "sweep", "sweep_command", "score the clusters of links at every threshold, and find the best one",
+        "sweep", "sweep_command", "score the clusters of links at every threshold, and find the best threshold",
         "Score the clusters formed by links against a truth, at every threshold of the link scores, and "
         "report which\nthreshold is best and which merges cost most there.",
         SWEPT,

@@ -58,7 +58,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     add_options(group, "json paths worst", worst="most changed true clusters and slices")
     add_options(group, "show out", show="most changed true clusters")
-    add_report_flags(parser, "the slices where each run differs most from the baseline")
+    add_report_flags(parser, "slices where runs differ from the baseline")
     add = add_bound_flags(parser)
     worse = (
         "a score of a run is worse than the baseline's by more than a value, such as f1=0.002, or "

@@ -38,4 +38,4 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_options(parser, "seed", seed="random instances")
     add("--examples", action="store_true", help="show the smallest counterexample for each verdict")
-    add("--json", action="store_true", help="one JSON object, counterexamples included")
+    add("--json", action="store_true", help="print one JSON object, including counterexamples")

@@ -50,8 +50,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("experiment", metavar="EXPERIMENT", help="the clustering after, given in the same way")
     add_options(parser, "truth unlabelled")
     outside = (
-        "they count as merged into their cluster, which a truth that labels them judges, and get no rates "
-        "of their own"
+        "they get no rates of their own but count as merged into their cluster; a truth that labels them "
+        "judges these merges"
     )
     add_input_flags(parser, sides=SIDES, outside=outside)
     add_score_flags(parser, "baseline_size and experiment_size", beta=False)
@@ -90,7 +90,7 @@ def _add_id_flags(parser: argparse.ArgumentParser) -> None:
     ids = parser.add_argument_group("ids (the cluster labels of BASELINE are ids; new clusters get new ones)")
     clusters = "write the id and the fate of each cluster of EXPERIMENT as Parquet"
     ids.add_argument("--ids", metavar="FILE", help=clusters)
-    items = "write items with their cluster ids as Parquet, to be BASELINE for the next release"
+    items = "write items with their cluster ids as Parquet, to use as BASELINE of the next diff"
     ids.add_argument("--item-ids", metavar="FILE", help=items)
     registry = (
         "Parquet file of all ids with first_seen, last_seen and replaced_by. If it exists, its ids are "

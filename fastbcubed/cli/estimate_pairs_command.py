@@ -29,7 +29,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("labelled pairs")
     group.add_argument(
         "--prediction", action="append", default=[], metavar="[NAME=]PATH",
-        help="clustering to score by the labelled pairs; repeat for several runs",
+        help="clustering to score with the labelled pairs; repeat for several runs",
     )  # fmt: skip
     add_options(
         group,
@@ -47,7 +47,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="estimate scores per stratum instead of for all items",
     )
     add("--level", type=float, default=0.95, help="confidence level of the intervals (default: 0.95)")
-    add("--json", action="store_true", help="a JSON object with a list of estimates, for programs")
+    add("--json", action="store_true", help="print a JSON object with a list of estimates, for programs")
     add_options(parser, "out report", report="the verdict and the estimates with their intervals")
 
 

@@ -87,7 +87,7 @@ def add_bound_flags(parser: argparse.ArgumentParser) -> Any:
     under = (
         "fail if a score, truth_coverage, prediction_coverage or a size is below a value. Sizes cover "
         "scored items: clusters_pred, largest_pred, singletons_pred (as a share of the clusters), the "
-        "same of true, items and cells. For a slice: f1=0.9@country=US, f1=0.9@country=US,year=2020, or, "
+        "same with _true, items and cells. For a slice: f1=0.9@country=US, f1=0.9@country=US,year=2020, or, "
         "for a bin, f1=0.9@year:10=1990-1999. For an end of the 95 %% interval: f1.low=0.8. Repeatable"
     )
     add("--fail-under", **BOUND, help=under)

@@ -12,13 +12,13 @@ TABLE = """
 fastbcubed [evaluate explain compare diff cluster estimate sweep] version of the package
 truth, prediction [evaluate explain] what was compared
 baseline, experiment, truth [diff] what was compared
-sample, prediction [estimate] what was compared; of several runs the sample alone
+sample, prediction [estimate] what was compared; for several runs, only the sample
 links, out [cluster] what was read, what was written
 baseline, align, level, unit, bootstrap, seed [compare] the arguments of these names
-baseline [estimate] of several runs: the one that the others are compared with
+baseline [estimate] for several runs: the run that the others are compared with
 n_items [compare] items that are compared
 definition [evaluate] average, overlapping, weighted, weighting, beta, unmatched {truth, prediction}, nulls,
-    duplicates, noise; of CICE-BCubed match, similarity
+    duplicates, noise; for CICE-BCubed also match, similarity
 definition [diff] average, overlapping, weighted, weighting, unmatched {baseline, experiment}, unlabelled, nulls,
     duplicates, noise
 definition [estimate] sampling, draws, population_clusters, missing, beta, level, nulls, duplicates
@@ -30,16 +30,16 @@ errors [evaluate] score -> standard error by component of truth and prediction
 errors [diff] with a truth: score -> standard error
 intervals [evaluate diff] score -> {low, high}, its 95 % interval
 degrees_of_freedom [evaluate] score -> degrees of freedom of Student's t in its interval
-moved_by [evaluate] score -> share by which the ends of its interval are moved for components that the data lack
+moved_by [evaluate] score -> share by which the ends of its interval are moved to allow for unseen components
 units [evaluate] {n, effective, largest_share} of the components that errors come from
 units [compare] {n, effective, largest_share} of the units that errors come from; null if there are none
-coverage [evaluate] n_common, n_truth_only, n_prediction_only, the same as weight_..., n_null, n_noise, n_duplicates,
-    truth_coverage, prediction_coverage, bounds {precision_lower, precision_upper, unlabelled_mates}
-coverage [diff] n_common, n_gone, n_new, the same as weight_..., n_null, n_noise, n_duplicates, baseline_coverage,
+coverage [evaluate] n_common, n_truth_only, n_prediction_only, their weights as weight_..., n_null, n_noise,
+    n_duplicates, truth_coverage, prediction_coverage, bounds {precision_lower, precision_upper, unlabelled_mates}
+coverage [diff] n_common, n_gone, n_new, their weights as weight_..., n_null, n_noise, n_duplicates, baseline_coverage,
     experiment_coverage
 coverage [compare] list of {run, n_common, n_truth_only, n_prediction_only, truth_coverage, prediction_coverage,
-    n_scored, n_left_out, own_precision, own_recall, own_f1, precision_if_alone, recall_if_alone, f1_if_alone (if
-    items of the truth that it lacks were alone)}, on all items that a run scores
+    n_scored, n_left_out, own_precision, own_recall, own_f1, precision_if_alone, recall_if_alone, f1_if_alone (with the
+    truth's items missing from the run as singletons)}, on all items that the run scores
 summary [evaluate] true, pred -> items, clusters, singletons, largest, size_quantiles, exact, outcomes
 summary [diff] baseline, experiment -> items, clusters, singletons, largest, size_quantiles, unchanged, outcomes
 summary [estimate] sample {n_clusters, n_draws, n_items, n_missing, n_singletons, largest, effective, n_null,
@@ -47,55 +47,56 @@ summary [estimate] sample {n_clusters, n_draws, n_items, n_missing, n_singletons
     n_null, n_duplicates}
 outcomes [evaluate] list of {side, outcome, n_clusters, n_items, weight, precision_loss, recall_loss}
 changes [diff] list of {became, n_clusters, n_items, weight, share}; null where clusters overlap
-id_stability [diff] as_named, best: shares of the common weight whose cluster kept its id, and that could; null where
-    clusters overlap, or where it takes long and was not asked for
+id_stability [diff] as_named, best: shares of the common weight whose clusters kept their ids, and at most could; null
+    where clusters overlap, or where it would take long and was not requested
 verdict [diff] with a truth: n_items, weight, n_unlabelled, weight_unlabelled, unlabelled, levels {baseline,
     experiment} -> precision, recall, jaccard_distance
 scores [compare] list of {run, n_items, weight, n_clusters, scores}
 deltas [compare estimate] list of {baseline, experiment, score, baseline_value, experiment_value, delta, se, low, high,
-    holds}; of estimates of several runs
-ranking [compare estimate] list of {run, score, value, delta, se, low, high, as_good}, best first: how far from the
-    best; of estimates of several runs
+    holds}; for estimate, only with several runs
+ranking [compare estimate] list of {run, score, value, delta, se, low, high, as_good}, best first, with differences
+    from the best; for estimate, only with several runs
 ranks [compare estimate] list of {run, rank by score}; null if a run drops more of the truth than one that it is not
-    ranked below; of estimates of several runs
-slices [evaluate] slicing -> list of {its attributes, n_items, weight, precision_loss, recall_loss, scores}; where the
-    items and up to a million cells were in memory also n_units, and ..._se of scores
-slices [diff] slicing -> list of {its attributes, n_items, weight, split_change, merge_change, scores}; in memory also
-    n_units, and ..._se of scores; with a truth n_labelled
+    ranked below; for estimate, only with several runs
+slices [evaluate] slicing -> list of {its attributes, n_items, weight, precision_loss, recall_loss, scores}; if
+    the items were in memory and there were at most a million cells, also n_units, and ..._se of scores
+slices [diff] slicing -> list of {its attributes, n_items, weight, split_change, merge_change, scores}; if computed in
+    memory, also n_units, and ..._se of scores; with a truth, also n_labelled
 slices [compare] slicing -> list of {run, its attributes, n_items, weight, n_units, precision_loss, recall_loss,
-    scores, ..._delta, ..._delta_se}; n_units and standard errors in memory alone, on common items
+    scores, ..._delta, ..._delta_se}; n_units and standard errors only in memory and on common items
 slices [estimate] with --slice: slicing -> list of {run (of several), its attributes, n_items, n_clusters (draws),
-    scores, ..._se, ..._low, ..._high, of several runs also ..._delta, ..._delta_se, ..._delta_low, ..._delta_high},
-    null of fewer than ten clusters
+    scores, ..._se, ..._low, ..._high, for several runs also ..._delta, ..._delta_se, ..._delta_low, ..._delta_high},
+    null for fewer than ten clusters
 sentences [explain] list of texts: what was found
 slices [explain] list of {slice, conditions (list of {attribute, and value, or values, or low and high}), n_items,
     n_units (components), share, inside (score there), inside_low, inside_high, outside, outside_low, outside_high,
     share_of_loss, excess, held_out_inside, held_out_outside, p, p_adjusted, holds, alike}, the largest excess first
-not_confirmed [explain] list of the same, of slices that the searched half proposed and the other does not confirm
-looked_at [explain] slices that were looked at on the searched half
+not_confirmed [explain] the same for slices that the searched half proposes and the other half does not confirm
+looked_at [explain] number of slices examined in the searched half
 units [explain] {searched, tested}: components of the two halves
-power [explain] list of {share, difference}: by how much the score of a slice of this share has to be lower to be
-    found 8 times in 10; null if none is
-attributes [explain] attribute -> kind, n_values, rare (list of the values that are taken together)
-left_out [explain] attribute -> why it was not looked at
+power [explain] list of {share, difference}: the difference in score at which a slice of this share of the
+    items is found 8 times in 10; null if there is none
+attributes [explain] attribute -> kind, n_values, rare (list of the values that are grouped)
+left_out [explain] attribute -> why it was not searched
 slices [sweep] slicing -> list of {its attributes, n_items, weight, threshold, scores, ..._at_common, cost}
-n_slices [evaluate diff] slicing -> number of slices, where there are more than 4,096: then slices has those that cost
-    most; in Python, to_dict(limit=None) of an evaluation has all
-n_rows [compare] slicing -> rows, where there are more than 4,096: then slices has those that differ most
+n_slices [evaluate diff] slicing -> number of slices, if more than 4,096: then slices has only the costliest;
+    in Python, to_dict(limit=None) of an evaluation has all
+n_rows [compare] slicing -> number of rows, if more than 4,096: then slices has only those that differ most
 source_pairs [evaluate] with --slice-pairs: attribute -> list of {pair, source, other_source, pair_tp, pair_fp,
     pair_fn, pair_precision, pair_recall, pair_f1}
 links, items [sweep] links and items that were read
 thresholds [sweep] number of scores at which clusters change
-ascending [sweep] whether the strongest links have the least scores
-unmatched [sweep] {truth, prediction}, as of evaluate
-coverage [sweep] n_common, n_truth_only, n_prediction_only, the same as weight_..., n_null, n_noise, n_duplicates
+ascending [sweep] whether the strongest links have the lowest scores
+unmatched [sweep] {truth, prediction}, as for evaluate
+coverage [sweep] n_common, n_truth_only, n_prediction_only, their weights as weight_..., n_null, n_noise,
+    n_duplicates
 best [sweep] score, value, threshold, until (the next weaker score at which clusters change), as_good (the weakest and
-    the strongest threshold between which it is worse by at most 0.005), where, and all else that curve has there; an
+    the strongest threshold between which the score is at most 0.005 worse), where, and all other keys of curve; an
     infinite threshold, which no link reaches, is null
 chosen [sweep] with --draws: low, high, expected (score on other data), optimism, threshold_low, threshold_high,
     level, draws, seed, n_units, without (draws in which no threshold meets the conditions)
 curve [sweep] list of {threshold, clusters, largest, singletons, scores}
-points [sweep] list of the same as curve, at --threshold
+points [sweep] the same as curve, at the thresholds given by --threshold
 merges [sweep] list of {threshold, left, right, n_left, n_right, n_clusters, n_items, precision_change, recall_change,
     f1_change}: a link, the clusters it joins, and what the merge does
 stages [sweep] with --stages: threshold, shown (as it is typed), n_links, n_right (within a true cluster), n_used,
@@ -109,7 +110,7 @@ estimates [estimate-pairs] list of {stratum (with --by-stratum), score, estimate
 weight [estimate-pairs] column of weights of labelled pairs; null without it
 columns [cluster] left, right (lists of names), score, verdict, tool that writes such columns
 n_links, n_items [cluster] links and items that were read
-n_judged_different, n_unsure [cluster] pairs that --verdict keeps apart, and that have no verdict
+n_judged_different, n_unsure [cluster] pairs kept apart by --verdict, and pairs with an unsure verdict or none
 all_items_given [cluster] whether --items was given
 clusterings [cluster] list of {threshold, column, n_connecting, clusters, singletons, largest, n_contradicted (pairs
     judged different that links connect)}
@@ -131,22 +132,22 @@ opened[] of an item [show] item, true_cluster, pred_cluster, weight, tp, fp, fn,
     fp, fn, tn} -> n_items, first
 repairs [evaluate] with --repairs: list of {rank, kind, side, cluster, n_items, weight, gain, running, precision_gain,
     recall_gain, running_precision, running_recall}
-reading [evaluate] truth, prediction -> how its columns were read: item, cluster; of links left, right, score,
-    verdict -> columns, reason, others (that it could also be); sources, tool. null without columns
+reading [evaluate] truth, prediction -> how its columns were read: item, cluster; for links left, right, score,
+    verdict -> columns, reason, others (other candidates); sources, tool. null without columns
 reading [diff estimate sweep cluster estimate-pairs] input (several runs by run) -> how its columns were read,
-    as of evaluate
+    as for evaluate
 manifest [evaluate] versions, engine, memory_limit, arguments that were given; truth, prediction -> rows, fingerprint
     (of all rows, whatever their order and file format)
 manifest [diff] versions, engine, memory_limit, arguments that were given; baseline, experiment -> rows, fingerprint
 runs [compare] run -> what evaluate --json prints of it
-runs [estimate] of several runs: run -> what estimate --json prints of it
-gates [evaluate] with gates: list of {gate, passed, score, slice, value, at_least | at_most}, of an end of an interval
-    with low, high, level, and of (the score), of --fail-worse with baseline, worse_by, at_most_worse_by (of a size
-    away_by, at_most_away_by; if significant delta, low, high, level), n_items, baseline_n_items, and a reason
-    if more of the truth is dropped than there, of --fail-on-warning with warnings
-gates [diff] with gates: list of {gate, passed, score, slice, value, at_least | at_most}, of an end of an interval
-    with low, high, level, of
-gates [compare estimate] with gates: as of evaluate, of several runs with run
+runs [estimate] for several runs: run -> what estimate --json prints of it
+gates [evaluate] with gates: list of {gate, passed, score, slice, value, at_least | at_most}; for an end of an interval
+    also low, high, level, and of (the score); for --fail-worse also baseline, worse_by, at_most_worse_by (for a size
+    away_by, at_most_away_by; if significant, delta, low, high, level), n_items, baseline_n_items, and a reason
+    if more of the truth is dropped than in the baseline; for --fail-on-warning also warnings
+gates [diff] with gates: list of {gate, passed, score, slice, value, at_least | at_most}; for an end of an interval
+    also low, high, level, of
+gates [compare estimate] with gates: as for evaluate; for several runs also run
 [] [metrics] name, family, range, better, summary, definition, source, reference, alias_of, notes, caution of a score
 seed, n_random [constraints] the arguments of these names
 checks [constraints] check -> what it demands

@@ -23,7 +23,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="a score, or a family of scores, to explain in full"
     )
-    parser.add_argument("--json", action="store_true", help="a JSON list of objects, for programs")
+    parser.add_argument("--json", action="store_true", help="print a JSON list of objects, for programs")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -57,7 +57,7 @@ OPTIONS = {
     # input
     "table": _option(
         "--table", metavar="PATH",
-        help="one table with all labels; {FIRST} and {SECOND} are columns of it",
+        help="one table with all labels; {FIRST} and {SECOND} name its columns",
     ),
     "item": _option(
         "--item", default=ITEM, metavar="NAME", help="column of item ids (default: item); {item}"
@@ -77,7 +77,7 @@ OPTIONS = {
         help="column of weights, or a file with the columns item and weight{weight}",
     ),
     "attributes": _option(
-        "--attributes", metavar="PATH", help="table of further columns, joined by item"
+        "--attributes", metavar="PATH", help="table of further columns, joined on item ids"
     ),
     "unmatched": _option(
         "--unmatched", metavar="POLICY",
@@ -97,11 +97,11 @@ OPTIONS = {
     ),
     "noise": _option(
         "--noise", metavar="LABEL",
-        help="a label, such as -1, whose items are singletons; for one side only: {first}=-1",
+        help="treat items with this label, such as -1, as singletons; for one side only: {first}=-1",
     ),
     "overlapping": _option(
         "--overlapping", action="store_true",
-        help="items may be in several clusters, one row per membership; scores are those of Extended BCubed",
+        help="allow items in several clusters, one row per membership; compute Extended BCubed",
     ),
     "max_pairs": _option(
         "--max-pairs", type=float, default=MAX_PAIRS, metavar="N",
@@ -111,19 +111,19 @@ OPTIONS = {
         ),
     ),
     "truth": _option(
-        "--truth", metavar="TRUTH", help="the true clustering, to judge the change, given in the same way"
+        "--truth", metavar="TRUTH", help="the true clustering against which to judge the change, given in the same way"
     ),
     "unlabelled": _option(
         "--unlabelled", default="drop", choices=("drop", "outside"),
-        help="what to do, when judging, with items missing from the truth: leave them out of all clusters "
+        help="how to judge items missing from the truth: leave them out of all clusters "
         "(drop, the default), or, if true clusters are complete, treat them as belonging with no other "
         "item (outside)",
     ),
     "sampling": _option(
         "--sampling", default="uniform", metavar="uniform|cluster_size|NAME",
         help="how true clusters were drawn: with equal probability (uniform, the default), in proportion "
-        "to size (cluster_size), as when items were drawn, or a column of SAMPLE with the inverse "
-        "probability of each cluster",
+        "to size (cluster_size), as when items were drawn, or with probabilities whose inverses are in "
+        "this column of SAMPLE",
     ),
     "draws": _option(
         "--draws", metavar="NAME", help=(
@@ -134,7 +134,7 @@ OPTIONS = {
         "--population-clusters", type=int, metavar="N",
         help=(
             "number of true clusters in the population; reduces the errors of a uniform sample without "
-            "repetition"
+            "replacement"
         ),
     ),
     "missing": _option(
@@ -149,14 +149,14 @@ OPTIONS = {
     )),
     "weighting": _option(
         "--weighting", default="pointwise", choices=get_args(Weighting),
-        help="whether weights count in each confusion matrix and in the mean (pointwise, the default), or in the "
-        "mean only (outer)",
+        help="where weights count: in each item's confusion matrix and in the mean (pointwise, the default), or "
+        "only in the mean (outer)",
     ),
     "slices": _option(
         "--slice", "--slices", **_REPEATED, default=[], metavar="NAME",
-        help="score by an attribute, or by several crossed, such as country,year; year:10 bins by that "
-        "width, year:1990:2000 at edges, day:month by calendar (year, quarter, month, or several, as "
-        "6mo); repeatable. Always available: {sizes}, the size of the cluster in powers of two",
+        help="score by an attribute, or by several crossed, such as country,year; make bins by width "
+        "(year:10), edges (year:1990:2000) or calendar (day:month; year, quarter, month, or several, "
+        "such as 6mo); repeatable. Always available: {sizes}, cluster sizes in powers of two",
     ),
     "level": _option(
         "--level", type=float, default=0.95, metavar="P", help="{level}"
@@ -164,8 +164,8 @@ OPTIONS = {
     "thresholds": _option("--threshold", "--thresholds", **_REPEATED, metavar="T,...", help="{thresholds}"),
     "where": _option(
         "--where", **_REPEATED, metavar="CONDITION",
-        help="choose only among thresholds that meet this, such as \"precision>=0.98\" or \"largest<=500\": a "
-        "bound on a score, clusters, largest, singletons or threshold; repeatable",
+        help="choose only among thresholds that meet this bound on a score, clusters, largest, singletons or "
+        "threshold, such as \"precision>=0.98\" or \"largest<=500\"; repeatable",
     ),
     # explain
     "attribute": _option(
@@ -211,7 +211,7 @@ OPTIONS = {
     **{
         side: _option(
             f"--{side}", metavar="NAME",
-            help=f"column of the {side} item of each {{link}}; a+b is an id of two columns (default: names "
+            help=f"column of the {side} item of each {{link}}; a+b forms an id from two columns (default: names "
             f"used by Splink, dedupe, Zingg and others, such as unique_id_{side[0]} or {side}_id)",
         )
         for side in ("left", "right")
@@ -225,7 +225,7 @@ OPTIONS = {
     ),
     "verdict": _option(
         "--verdict", metavar="NAME",
-        help="column with the verdict whether two items match (yes and no, 1 and 0, ...){matches}",
+        help="column that says whether two items match (yes or no, 1 or 0, ...){matches}",
     ),
     "no_verdict": _option(
         "--no-verdict", dest="verdict", action="store_const", const=False,
@@ -233,11 +233,11 @@ OPTIONS = {
     ),
     "sources": _option(
         "--link-sources", dest="sources", metavar="A,B", type=lambda text: tuple(text.split(",")),
-        help="names of the tables of the left and right items, whose ids become source+id",
+        help="names of the left and right tables, which make each id source+id",
     ),
     "no_sources": _option(
         "--no-link-sources", dest="sources", action="store_const", const=False,
-        help="equal ids of left and right items mean the same item",
+        help="treat equal left and right ids as the same item",
     ),
     "items": _option(
         "--items", metavar="PATH",
@@ -253,26 +253,26 @@ OPTIONS = {
     ),
     "bootstrap": _option(
         "--bootstrap", type=number, default=0, metavar="N",
-        help="compute intervals from N bootstrap replicates, such as 1000, instead of Student's t; with "
-        "--level 0.95, at least 40 per run other than the baseline",
+        help="compute intervals from N bootstrap replicates, such as 1000, instead of Student's t; --level "
+        "0.95 needs at least 40 for each run other than the baseline",
     ),
     "seed": _option("--seed", type=number, default=0, metavar="N", help="seed of the {seed} (default: 0)"),
     "unit": _option(
         "--unit", default="component", metavar="component|true_cluster|NAME",
         help="sampling unit: a connected component of truth and runs (default), a "
-        "true cluster (valid only with --unmatched outside), or all items that share a value of a column",
+        "true cluster (valid only with --unmatched outside), or all items that share a value in a column",
     ),
     # output
     "intervals": _option(
         "--no-intervals", dest="intervals", action="store_false",
-        help="omit intervals, which on large inputs take up to half as long again as the scores",
+        help="omit intervals, which take up to half as long as the scores on large inputs",
     ),
     "json": _option("--json", action="store_true", help=(
         "print one JSON object on stdout, as described below"
     )),
     "paths": _option(
         "--paths", action="store_true",
-        help="show the paths of files as given in all output (default: file names only)",
+        help="show file paths as given, in all output (default: file names only)",
     ),
     "worst": _option(
         "--worst", type=number, default=WORST_LISTED, metavar="N",
@@ -282,16 +282,16 @@ OPTIONS = {
     "repairs": _option(
         "--repairs", type=number, default=0, metavar="N",
         help=(
-            "list the N splits or merges of clusters that gain most; with --out, write them as "
+            "list the N splits or merges of clusters that gain most; with --out, also write "
             "repairs.parquet"
         ),
     ),
     "out": _option("--out", metavar="DIR", help=(
-        "directory in which to write the result as JSON and Parquet files"
+        "write the result to this directory, as JSON and Parquet files"
     )),
     "keep": _option(
         "--keep", default="cells", choices=("scores", "cells", "items"),
-        help="how much of the result to write to --out (default: cells{room}); items allow slicing later",
+        help="how much of the result to write to --out (default: cells{room}); keep items to slice later",
     ),
     "overwrite": _option("--overwrite", action="store_true", help="replace existing files"),
     "report": _option(
@@ -325,9 +325,9 @@ OPTIONS["item_column"] = OPTIONS["item"]._replace(
 #: Texts that fill in the help of most commands' options.
 WORDS = {
     "item": "see below", "first": "truth", "of_links": "", "link": "link",
-    "matches": ": only matches are links", "metrics": "scores, families, or all (see: fastbcubed metrics)",
+    "matches": "; only matches are links", "metrics": "scores, families, or all (see: fastbcubed metrics)",
     "beta": "fbeta and mean_fbeta",
-    "weight": "; names that end in .parquet, .csv and so on, contain a slash, or are URIs mean files",
+    "weight": "; a name with a file suffix, a slash or a URI scheme denotes a file",
     "results": "scores do", "memory": (
         "memory limit of the disk engine, such as 2GiB (default: half of the free memory)"
     ),
@@ -423,8 +423,8 @@ def add_link_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("links (rows of paired items instead of items and clusters)")
     group.add_argument(
         "--links", nargs="?", const="prediction", choices=("prediction", "truth", "both"), metavar="SIDE",
-        help="the prediction (or, with --links=truth, the truth, or both) is a table of links, one row "
-        "per pair of items; clusters are what the links connect. With both, --threshold and --ascending "
+        help="read the prediction (or the truth, with --links=truth; or both, with --links=both) as links, one "
+        "row per pair of items; connected items form clusters. With both, --threshold and --ascending "
         "apply to the prediction, and columns may be given in pairs, the truth's first",
     )  # fmt: skip
     add_options(
@@ -438,9 +438,7 @@ def add_link_flags(parser: argparse.ArgumentParser) -> None:
 EXPLAIN: dict[str, Any] = {"nargs": "?", "const": "", "metavar": "NAME,..."}
 
 
-def add_report_flags(
-    parser: argparse.ArgumentParser, explained: str = "slices of items that lose F1"
-) -> None:
+def add_report_flags(parser: argparse.ArgumentParser, explained: str = "slices that explain lost F1") -> None:
     """Add ``--report`` and ``--report-columns``, and, if there is something `explained`, ``--report-explain``."""
     group = parser.add_argument_group("HTML report (needs the report extra)")
     add_options(group, "report", report="verdict, charts, slices and costliest clusters", takes="")
@@ -451,6 +449,5 @@ def add_report_flags(
     if explained:
         group.add_argument(
             "--report-explain", **EXPLAIN,
-            help=f"report {explained}, searching all columns of the inputs or those named (see: "
-            "fastbcubed explain)",
+            help=f"add a section on {explained} (see fastbcubed explain)",
         )  # fmt: skip

@@ -33,13 +33,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--columns", metavar="NAME,...", help="attributes to show next to the members (default: none)")
     add(
         "--by", metavar="NAME", action="append", default=[],
-        help="an attribute to slice by, several crossed, such as country,year, or bins such as year:10, "
-        "in addition to those that were requested when evaluating; repeatable",
+        help="also slice by this attribute, by several crossed, such as country,year, or by bins such as "
+        "year:10; repeatable",
     )  # fmt: skip
     add(
         "--explain", **EXPLAIN,
-        help="add a section on slices that lose F1 or, for a comparison, differ between runs, searching "
-        "all columns of the inputs or those named (see: fastbcubed explain)",
+        help="add a section on slices that explain lost F1 (see fastbcubed explain)",
     )  # fmt: skip
     add_options(parser, "memory_limit", memory=limit_of("the result"))
 
