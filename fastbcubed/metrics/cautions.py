@@ -119,7 +119,7 @@ talburt_wang
 k_measure
     It is never smaller than f1: do not compare it with the F1 of others.
 split_join
-    It is in the unit of the weights: do not compare it between data sets of different size.
+    It is in the unit of the weights: do not compare it between data sets of different sizes.
 matching_accuracy
     A true cluster that is split gets credit for one part only, and the search can take long on large components.
 cluster_entropy
@@ -186,7 +186,7 @@ onmi_lfk
 onmi_max onmi_mean
     It considers only the best counterpart of each cluster.
 split_rate merge_rate split_jaccard_distance merge_jaccard_distance affected_rate
-    It says how much changed, not whether the change is right, which takes a truth.
+    It says how much changed, not whether the change is right; judging that needs a truth.
 good_split_rate bad_split_rate good_merge_rate bad_merge_rate good_split_distance bad_split_distance
 good_merge_distance bad_merge_distance good_distance bad_distance
     It is only one side of the change: read the good together with the bad.

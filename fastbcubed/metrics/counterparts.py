@@ -437,8 +437,8 @@ def _too_tangled(rows: Codes, columns: Codes, n_rows: int, n_columns: int) -> st
     pred, true = (int(np.count_nonzero(side == largest)) for side in np.split(component, [n_rows]))
     return (
         f"the best one-to-one pairing of clusters takes too long: {true} true and {pred} predicted clusters "
-        f"hang together through {cells[largest]} cells, and the search gave up after {LIMIT:.0e} looks at a "
-        "cell. Leave out matching_accuracy, ceaf_m, ceaf_e and conll_f1; no other score takes that search"
+        f"are connected through {cells[largest]} cells, and the search stopped after {LIMIT:.0e} visits to "
+        "cells. Leave out matching_accuracy, ceaf_m, ceaf_e and conll_f1; no other score needs that search"
     )
 
 

@@ -289,8 +289,8 @@ def as_joint(labels_baseline: Any, labels_experiment: Any, labels_true: Any, sam
                 pair = _open(first, second, weight, *sides)
                 if pair.first[0].items is not None:
                     raise OptionError(
-                        "labels_baseline, labels_experiment and labels_true are a label for each item, in one order; "
-                        "clusterings that have item ids go to fastbcubed.diff(baseline, experiment, truth=truth)"
+                        "labels_baseline, labels_experiment and labels_true must have one label per item, in the same "
+                        "order; pass clusterings with item ids to fastbcubed.diff(baseline, experiment, truth=truth)"
                     )
                 return align(*pair.first, Policies("raise", "raise"), pool, weight_table=pair.weight_table)
 

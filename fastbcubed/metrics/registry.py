@@ -136,7 +136,7 @@ def members(name: object) -> list[Metric]:
         return [name]
     if not isinstance(name, str):
         raise MetricError(
-            f"A score is named by a string, not {quoted(name)}. Lift a formula of your own"
+            f"A score is named by a string, not {quoted(name)}. Make a score of your own formula"
             " with fastbcubed.metrics.pointwise_score, or with `metric` of an evaluation."
         )
     if name in METRICS:

@@ -161,9 +161,9 @@ def _weight_together(contingency: Contingency, sums: PairSums, pool: Pool) -> Fr
         return Fraction(contingency.pair_weight)
     if contingency.rows is None:
         raise MetricError(
-            "pairs of items with weights need the squares of the weights, which cells alone do not tell. To have "
+            "scores of weighted pairs need the squares of the weights, which cells do not contain. To have "
             f"the score, name it in {arg('metrics', ...)} when evaluating, or evaluate with {arg('keep', 'items')}; "
-            "to cells of your own, given to Contingency.from_cells, add weight_squares="
+            "for cells of your own, pass weight_squares= to Contingency.from_cells"
         )
     rows = contingency.rows
     if rows.n_rows == contingency.n_items:  # every row is scored

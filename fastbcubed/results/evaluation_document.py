@@ -619,7 +619,7 @@ def _repairs(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     if rows is None and asked.page and asked.worst:
         rows = _repairs_at_hand(ev, asked.worst)
     elif rows == []:
-        yield Prose(["No repair would bring anything."])
+        yield Prose(["No repair would gain anything."])
     if not rows:
         return
     if asked.page:

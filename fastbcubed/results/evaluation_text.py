@@ -239,14 +239,14 @@ def if_otherwise(ev: Evaluation) -> Iterator[str]:
         if figures["f1_if_alone"] == figures["f1_if_alone"]:
             yield (
                 f'With unmatched={{"truth": "singleton"}}, the {counted(found.n_truth_only, "item")} that only the '
-                f"truth has would be alone in the prediction: {'' if figures['exact'] else 'about '}precision "
+                f"truth has would be singletons in the prediction: {'' if figures['exact'] else 'about '}precision "
                 f"{score_text(figures['precision_if_alone'])}, recall {score_text(figures['recall_if_alone'])}, F1 "
                 f"{score_text(figures['f1_if_alone'])}."
             )
     bounds = ev.bounds
     if bounds is not None and bounds.precision_lower == bounds.precision_lower:
         yield (
-            f"Were the {counted(found.n_prediction_only, 'item')} that only the prediction has labelled, precision "
+            f"If the {counted(found.n_prediction_only, 'item')} that only the prediction has were labelled, precision "
             f"would be between {score_text(bounds.precision_lower)} and {score_text(bounds.precision_upper)}."
         )
     if not (found.n_truth_only or found.n_prediction_only):

@@ -181,7 +181,7 @@ def _one(value: float | None, change: bool) -> str:
 def _nothing(found: Explanation) -> str:
     tested = len(found.rows)
     what = "differs from the rest" if found.run is not None else "loses more than the rest"
-    looked = f"None of {counted(found.looked_at, 'slice')} {what} by more than chance gives"
+    looked = f"None of {counted(found.looked_at, 'slice')} {what} by more than expected by chance"
     if not tested:
         return f"{looked}: the searched half of the components proposes none."
     such = "one, which does not hold" if tested == 1 else f"{count(tested)}, none of which holds"
@@ -199,7 +199,7 @@ def power_sentence(found: Explanation) -> str:
             if parts
             else f"{by} in a slice of {percent(row['share'])} of the items"
         )
-    return f"To be found 8 times in 10, {name} has to {how} {', '.join(parts)}."
+    return f"To be found 8 times in 10, a slice's {name} has to {how} {', '.join(parts)}."
 
 
 def score_name(loss: str) -> str:

@@ -146,7 +146,7 @@ def require_bound(bound: Bound, written: str, instead: str = "", scores: Sequenc
         raise OptionError(f"{written}: {best} is better there; use {instead}")
     if not low <= bound.value <= high:
         hint = f". Write {bound.value:g} % as {bound.value / 100:g}" if high == 1 < bound.value <= 100 else ""
-        raise OptionError(f"{written}: {name} is from {low:g} to {high:g}{hint}")
+        raise OptionError(f"{written}: {name} ranges from {low:g} to {high:g}{hint}")
     return replace(bound, name=name)
 
 
@@ -307,10 +307,8 @@ def gate_on(bound: Bound, ev: Any, **how: Any) -> Gate:
 def gate_on_end(bound: Bound, value: float, found: Interval, level: float) -> Gate:
     """Return the outcome of a bound on one end of the interval of a value."""
     if math.isnan(found.low + found.high):
-        why = (
-            "is not defined" if math.isnan(value) else "is an amount of 0, or of items that are all one unit"
-        )
-        raise MetricError(f"{bound.called}: no interval of {bound.name} is known, which {why}")
+        why = "it is not defined" if math.isnan(value) else "it is 0, or all of its items are in one unit"
+        raise MetricError(f"{bound.called}: no interval of {bound.name} is known, because {why}")
     gate = gate_of(bound, getattr(found, bound.end))
     figures = {**gate.figures, "of": value, **found._asdict(), "level": level}
     told = f"{gate.found}, {bound.name} {with_interval(value, *found)}"
@@ -321,7 +319,7 @@ def _interval_in_slice(bound: Bound, ev: Any, level: float = 0.95, unit: str = C
     """Return the interval of a score in a slice, one-sided if the score is perfect; NaN if unknown."""
     if unit != COMPONENT:
         raise OptionError(
-            f"{bound.subject}: intervals in slices are by {arg('unit', COMPONENT)}, not {quoted(unit)}"
+            f"{bound.subject}: intervals in slices are available only with {arg('unit', COMPONENT)}, not {quoted(unit)}"
         )
     row = slice_of(bound, slices_of(ev, errors=True))
     low, high = next((m.low, m.high) for m in ev.metrics if m.name == bound.name)

@@ -121,8 +121,8 @@ def with_spaces(word: str, sizes: Mapping[str, int]) -> Iterator[Notice]:
     several = len(found) > 1
     message = (
         f"{count(len(found))} label{'s' * several} of the {Word(word)} differ{'' if several else 's'} from "
-        f"another only by surrounding white space ({pairs}{', …' * (len(found) > SHOWN)}), which makes two "
-        "clusters of one. Strip the labels."
+        f"another only by surrounding white space ({pairs}{', …' * (len(found) > SHOWN)}), so that one "
+        "cluster becomes two. Strip the labels."
     )
     figures = {"side": word, "n_clusters": len(found), "n_items": sum(sizes[text] for text in found)}
     yield Notice(WARNING, message, {**figures, "labels": found[:SHOWN]})

@@ -266,7 +266,7 @@ def require_packages(what: str) -> None:
     missing = [name for module, name in PACKAGES.items() if find_spec(module) is None]
     if missing:
         raise MissingPackageError(
-            f"{what} needs {' and '.join(missing)}, which the extra report brings: {install('report')}"
+            f"{what} needs {' and '.join(missing)}, which the report extra installs: {install('report')}"
         )
 
 

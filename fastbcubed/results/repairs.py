@@ -122,7 +122,7 @@ def _require_room(table: Contingency, limit: int | None, *, listed: bool) -> Non
         raise OptionError(
             f"repairs would take about {readable(needed)} of memory, because all clusters are held at "
             f"once; evaluate with memory_limit of at least {(2 * (needed - BESIDE) >> 20) + 1} MiB, or "
-            "save the result: the first repairs of one that is loaded with check=False are read from its "
+            "save the result and load it with check=False, so that the first repairs are read from its "
             "tables"
         )
 

@@ -175,7 +175,7 @@ def _parsed(path: Path) -> dict[str, Any]:
         raise ValueError("it is too large")
     head = json.loads(text.decode("utf-8"), parse_constant=_refuse)
     if not isinstance(head, dict):
-        raise ValueError("it is no JSON object")
+        raise ValueError("it is not a JSON object")
     return head
 
 

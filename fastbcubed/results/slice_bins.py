@@ -262,7 +262,7 @@ def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
         or not (isinstance(by, Iterable) or math.isfinite(as_float(by)))
     ):
         raise SliceError(
-            f"bins of {name!r} have a width, a number, or a list of edges; of dates also "
+            f"bins of {name!r} need a number as their width or a list of edges; dates also allow "
             f'"year", "quarter" or "month", or several of them, such as "6 months"; not {quoted(by)}'
         )
     if not isinstance(by, Iterable):

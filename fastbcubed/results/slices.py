@@ -503,8 +503,8 @@ def _rows_of_mask(
         )
     if not np.array_equal(found[0], found[-1]):
         raise SliceError(
-            f"the mask of {name} has as many values as the {TRUTH} has rows, and as items() lists, which "
-            "are other items, so it is ambiguous; pass a list of items"
+            f"the mask of {name} is ambiguous: the {TRUTH} has as many rows as items() lists items, but the "
+            "two differ; pass a list of items"
         )
     return found[0]
 
@@ -736,7 +736,8 @@ def macro_of(
     large = n_items >= min_items
     if not large.any():
         raise SliceError(
-            f"no slice of {name} has {min_items} items; the largest has {n_items.max(initial=0)}. Lower min_items="
+            f"no slice of {name} has at least {min_items} items; the largest has {n_items.max(initial=0)}. Lower "
+            "min_items="
         )
     chosen = [m for m in metrics if m.name in slices.column_names]
     found = {m.name: _mean_and_sd(to_numpy(slices[m.name])[large]) for m in chosen}
@@ -768,8 +769,9 @@ def _combined(metric: Metric, means: dict[str, float], beta: float) -> float:
     missing = [need.name for need in metric.needs if need.name not in means]
     if missing:
         raise MetricError(
-            f"f_of_means works {metric.name} out from {' and '.join(missing)}, which the slices do not have; name "
-            f"them in {arg('metrics', ...)}"
+            f"f_of_means computes {metric.name} from {' and '.join(missing)}, but the slices do not have "
+            f"{'it' if len(missing) == 1 else 'them'}; name {'it' if len(missing) == 1 else 'them'} in "
+            f"{arg('metrics', ...)}"
         )
     assert metric.combine is not None
     return float(metric.combine(means, beta))

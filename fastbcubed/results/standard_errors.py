@@ -110,8 +110,8 @@ def true_clusters(table: Contingency) -> CellUnits:
     """Return the true clusters as units."""
     if table.overlapping:
         raise OptionError(
-            f"{arg('unit', 'true_cluster')} needs true clusters that share no item, but with "
-            f"{arg('overlapping', True)} they may; pass {arg('unit', 'component')}"
+            f"{arg('unit', 'true_cluster')} needs true clusters that share no items, but with "
+            f"{arg('overlapping', True)} they may overlap; pass {arg('unit', 'component')}"
         )
     return true_clusters_of_runs([table])[0]
 

@@ -274,20 +274,20 @@ def runs_lack_items(
         f"{label(name)} {count(runs[name].n_dropped)} ({percent(1 - covered(runs[name].coverage))})"
         for name in lacking[:RUNS_SHOWN]
     ]
-    message = f"Items of the truth that runs lack are dropped: {', '.join(parts)}{_more(lacking)}."
+    message = f"Items of the truth missing from runs are dropped: {', '.join(parts)}{_more(lacking)}."
     named = list(runs)
     if len(runs) > RUNS_SHOWN:
         named = sorted(runs, key=lambda name: -runs[name].loss)[:RUNS_SHOWN]
     if known := [name for name in named if not math.isnan(figures[name]["f1_if_alone"])]:
         kinds = ("shown_f1", "f1", "f1_if_alone") if common else ("f1", "f1_if_alone")
-        what = "common items, own items" if common else "own items"
+        what = "common items, on own items" if common else "own items"
         of = "; ".join(
             f"{label(name)} {', '.join(score_text(figures[name][k]) for k in kinds)}" for name in known
         )
-        about = "" if all(each["exact"] for each in figures.values()) else ", about,"
-        message += f" F1 of {what}, and{about} if missing items were alone: {of}{_more(runs)}."
+        about = "" if all(each["exact"] for each in figures.values()) else " (approximately)"
+        message += f" F1 on {what}, and with missing items as singletons{about}: {of}{_more(runs)}."
     alone = arg("unmatched", policy or {"truth": "singleton"})
-    message += f" If runs lack items that nothing was linked to, pass {alone}."
+    message += f" If runs omit unlinked items, pass {alone}."
     message += " Coreference scores count these items, too." * mentions
     yield {
         "code": "runs-lack-items",
@@ -629,14 +629,14 @@ def all_singleton_truth(ev: Any, n_items: int) -> Iterator[Notice]:
     if n_items >= FEW_ITEMS and shape_of(ev, "true", n_items).largest == 1:
         yield Notice(
             WARNING,
-            f"Each of the {count(n_items)} items is alone in the truth, so recall is 1 whatever the "
+            f"Each of the {count(n_items)} items is a singleton in the truth, so recall is 1 whatever the "
             "prediction. Check that the truth's cluster column does not contain item ids.",
             {"n_items": n_items},
         )
 
 
 #: Why precision is 1 if a step found no links.
-ALONE = "every item is alone in the prediction"
+ALONE = "every item is a singleton in the prediction"
 
 
 def pure_by_construction(ev: Any, n_items: int) -> Iterator[Notice]:
@@ -670,7 +670,7 @@ def giant_cluster(ev: Any, n_items: int) -> Iterator[Notice]:
     if mixed >= MANY_MIXED:
         yield Notice(
             WARNING,
-            f"One {Word('predicted cluster')} has {count(largest)} items, {percent(share)} of all, of at "
+            f"One {Word('predicted cluster')} has {count(largest)} items, {percent(share)} of all, from at "
             f"least {count(mixed)} {Word('true cluster')}s. A few wrong links, or a placeholder for "
             f"missing values, can join that many: look at the worst {Word('predicted cluster')} first.",
             {"n_items": largest, "share": share, "n_true_clusters": mixed},
@@ -697,12 +697,16 @@ def few_units(ev: Any, n_items: int) -> Iterator[Notice]:
         return
     if most < FEW_UNITS:
         number = f"{most:.1f}".removesuffix(".0") if most < 10 else count(int(most))
-        support = "group supports" if number == "1" else "groups support"
-        message = f"{'Only about' if exact else 'At most'} {number} independent {support} these scores"
+        groups = "group" if number == "1" else "groups"
+        message = (
+            f"These scores rest on {'only about' if exact else 'at most'} {number} independent {groups} and"
+        )
     else:
         least = "" if exact else "at least "
-        message = f"One group of items, linked on either side, has {least}{percent(share)} of the weight"
-    message += "; expect other values on similar data."
+        message = (
+            f"One group of items that share clusters has {least}{percent(share)} of the weight; the scores"
+        )
+    message += " may differ widely on new data."
     yield Notice(NOTE, message, {"n_units_at_most": most, "largest_share": share})
 
 
@@ -744,7 +748,7 @@ def slices_of_nulls(ev: Any, n_items: int) -> Iterator[Notice]:
         lacking |= dict.fromkeys(name for name in names if n_nulls[name] == table.num_rows > 0)
     for name in lacking:
         message = (
-            f"No item has a value of {name}, so slices by it are empty. Check the column and, if it comes "
+            f"No item has a value for {name}, so slices by it are empty. Check the column and, if it comes "
             "from a table of attributes, that this table uses the same item ids."
         )
         yield Notice(WARNING, message, {"by": name})
@@ -767,7 +771,7 @@ def small_slices(ev: Any, n_items: int) -> Iterator[Notice]:
         have = f"slice{'s' if table.num_rows > 1 else ''} {'has' if n_small == 1 else 'have'}"
         message = (
             f"By {Word(label(by))}, {count(n_small)} of {count(table.num_rows)} {have} fewer than {SMALL_SLICE} items "
-            f"({'; '.join(named)}{more}): one item can change such a score by 0.01 or more."
+            f"({'; '.join(named)}{more}): one item can change the score of such a slice by 0.01 or more."
         )
         yield Notice(NOTE, message, {"by": by, "n_slices": n_small, "slices": named})
 
@@ -780,11 +784,9 @@ def not_checked(ev: Any, n_items: int) -> Iterator[Notice]:
     codes = [code for code, find in finds.items() if not any(find(ev, n_items))]
     codes += ["labels-like-nulls", "labels-with-spaces"] * any(ev.kept.odd_labels.values())
     if codes:
-        why = (
-            f"the disk engine keeps none with {arg('keep', 'scores')}. Pass {arg('keep', 'cells')} to check."
-        )
+        why = f"the disk engine keeps no cells with {arg('keep', 'scores')}. Pass {arg('keep', 'cells')} to check."
         if any(note["code"] == "cells-not-kept" for note in ev.origin.notes):
-            why = "the disk had no room for these."
+            why = "the disk had no room for them."
         message = f"Not checked in full: {', '.join(codes)}; these checks need cells, and {why}"
         yield Notice(NOTE, message, {"codes": codes})
 
@@ -806,7 +808,7 @@ CODES = {
     "same-input": Code("Truth and prediction are the same data.", same_input),
     "maybe-swapped": Code("Truth and prediction may be in the wrong order.", maybe_swapped),
     "few-ids-match": Code(
-        "Most items of either side are not on the other: ids may be written in different ways.",
+        "Most items of one side are missing from the other; ids may be written in different ways.",
         few_ids_match,
     ),
     "dropping-truth-flatters": Code(
@@ -814,11 +816,11 @@ CODES = {
         dropping_truth_flatters,
     ),
     "runs-lack-items": Code(
-        "Runs that are compared lack items of the truth, which were dropped; the scores would be lower if these were "
-        "alone, or are of a smaller part of the truth in one run than in another."
+        "Runs lack items of the truth, which were dropped; scores would be lower with these as singletons, or one run "
+        "is scored on a smaller part of the truth than another."
     ),
     "unlinked-alone": Code(
-        "Items that only the truth has are alone in the {PREDICTION}, which was made of links.",
+        "Items that only the truth has are singletons in the {PREDICTION}, which was built from links.",
         unlinked_alone,
     ),
     "dropping-flatters": Code(
@@ -826,13 +828,13 @@ CODES = {
         dropping_flatters,
     ),
     "few-items-labelled": Code("The truth labels a small share of the prediction.", few_items_labelled),
-    "all-singleton-truth": Code("Every item is alone in the truth.", all_singleton_truth),
+    "all-singleton-truth": Code("Every item is a singleton in the truth.", all_singleton_truth),
     "pure-by-construction": Code("Precision or recall is 1 whatever the clusters are.", pure_by_construction),
     "giant-cluster": Code(
-        "One predicted cluster holds a large share of all items, of many true clusters.",
+        "One predicted cluster has a large share of all items, from many true clusters.",
         giant_cluster,
     ),
-    "labels-like-nulls": Code("Labels read as missing values, and are clusters.", labels_like_nulls),
+    "labels-like-nulls": Code("Labels that read as missing values form clusters.", labels_like_nulls),
     "labels-with-spaces": Code("Labels differ only by surrounding white space.", labels_with_spaces),
     "several-in-one-label": Code("Labels look like several clusters in one string.", several_in_one_label),
     "counts-as-weights": Code("Weights look like the counts of a contingency table.", counts_as_weights),
@@ -847,7 +849,7 @@ CODES = {
     "few-carry-error": Code("Few components carry a score or its error, so its interval may be too narrow."),
     "best-at-end": Code("The best threshold of a sweep is the score of the weakest or the strongest link."),
     "links-cut": Code("Weak links seem to be missing, so that blocking and scoring cannot be told apart."),
-    "links-not-judged": Code("Stages of a sweep have links with items without a true cluster."),
+    "links-not-judged": Code("Some links in the stages of a sweep have items without a true cluster."),
     "columns-recognised": Code("Columns of ids and clusters were found by their names."),
     "whole-floats": Code("Floats or decimals were read as integers."),
     "made-of-links": Code("The clusters of a side are the connected components of links."),

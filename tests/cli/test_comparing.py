@@ -160,7 +160,7 @@ def test_what_holds_for_several_runs_is_told_once(tmp_path, capsys):
     with pytest.warns(fb.EvaluationWarning) as said:
         fb.compare(paths["t"], {name: paths[name] for name in ("old", "new", "few")}, align="each")
     texts = [str(each.message).partition(": ") for each in said]
-    lacking = "Items of the truth that runs lack are dropped"  # which names the runs
+    lacking = "Items of the truth missing from runs are dropped"  # which names the runs
     assert {names for names, _, _ in texts} <= {"few", "old, new", "all runs", lacking}
     assert len({text for _, _, text in texts}) == len(texts)
 

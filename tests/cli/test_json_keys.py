@@ -56,7 +56,11 @@ def test_every_key_is_described(command: str) -> None:
     for key in PROMISED[command]:
         head, *inner = key.replace("[]", "").split(".")
         last = re.sub(r"_(se|low|high|delta(_se|_low|_high)?|at_common)$", "", inner[-1]) if inner else ""
-        names = {last, last.replace("weight_", "n_"), last.removeprefix("item_")}  # "the same as weight_..."
+        names = {
+            last,
+            last.replace("weight_", "n_"),
+            last.removeprefix("item_"),
+        }  # "their weights as weight_..."
         if head not in told or (inner and not names & {*told[head], *METRICS} and not DATA.fullmatch(key)):
             missing.append(key)
     assert not missing, " ".join(missing)

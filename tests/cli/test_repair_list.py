@@ -55,7 +55,7 @@ def test_they_are_written_and_go_with_the_next_result(sides, capsys, engine) -> 
 
 def test_nothing_to_repair_is_said(sides, capsys) -> None:
     assert cli.main(["evaluate", "truth.parquet", "truth.parquet", "--repairs", "5"]) == 0
-    assert "No repair would bring anything." in capsys.readouterr().out
+    assert "No repair would gain anything." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,8 @@ def test_notes_of_few_runs_are_of_each() -> None:
         "tens": {f"i{k}": {k // 2 // 5} for k in range(60)},
     }
     notes = [w for w in fb.compare(truth, runs, overlapping=True).warnings if w["code"] == "few-units"]
-    assert [(note["runs"], note["message"].split(";")[0]) for note in notes] == [
-        (["tens"], "Only about 6 independent groups support these scores"),
+    assert [(note["runs"], note["message"].split(" and ")[0]) for note in notes] == [
+        (["tens"], "These scores rest on only about 6 independent groups"),
     ]
     runs["pairs"]["i0"] = set(range(30))
     notes = [w for w in fb.compare(truth, runs, overlapping=True).warnings if w["code"] == "few-units"]

@@ -498,7 +498,7 @@ def test_scores_are_kept_where_the_disk_has_no_room_for_cells(monkeypatch, tmp_p
     note = next(note for note in ev.warnings if note["code"] == "cells-not-kept")
     assert note["level"] == "note" and "lacks 8 KiB of space" in note["message"]
     (unchecked,) = (note["message"] for note in ev.warnings if note["code"] == "not-checked")
-    assert "these checks need cells, and the disk had no room for these." in unchecked
+    assert "these checks need cells, and the disk had no room for them." in unchecked
     with pytest.raises(NotKeptError, match="cells were not kept"):
         ev.clusters("pred")
     assert fb.evaluate(true, pred, keep="scores", **options).overall == ev.overall

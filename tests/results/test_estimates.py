@@ -206,7 +206,7 @@ def test_covers_have_no_units_by_true_cluster() -> None:
     truth = {1: {"a"}, 2: {"a", "b"}, 3: {"c"}, 4: {"d"}, 5: {"d"}}
     ev = fb.evaluate(truth, {1: {1}, 2: {1}, 3: {2}, 4: {3}, 5: {4}}, overlapping=True)
     assert ev.units.n == 3 and 0 < ev.errors.f1 < 1
-    with pytest.raises(OptionError, match="true clusters that share no item"):
+    with pytest.raises(OptionError, match="true clusters that share no items"):
         ev.interval("f1", unit="true_cluster")
 
 

@@ -116,9 +116,9 @@ def test_a_score_that_is_not_defined_fails(ev) -> None:
         (("f1>=0.9@ ",), {}, OptionError, "write a gate as"),
         (("f1>=0.9@US",), {}, OptionError, "write a slice as country=US or country=US,year=2020, not"),
         (("f1<=0.9",), {}, OptionError, 'higher is better there; use "f1>=0.9"'),
-        ((), {"f1": 90}, OptionError, "f1 is from 0 to 1. Write 90 % as 0.9"),
+        ((), {"f1": 90}, OptionError, "f1 ranges from 0 to 1. Write 90 % as 0.9"),
         ((), {"f1": "0.9"}, OptionError, "the bound of f1"),
-        ((), {"truth_coverage": 1.1}, OptionError, "truth_coverage is from 0 to 1"),
+        ((), {"truth_coverage": 1.1}, OptionError, "truth_coverage ranges from 0 to 1"),
         ((), {"f2": 0.9}, MetricError, "Unknown score 'f2'"),
         ((), {"elm": 0.9}, OptionError, "elm is a family"),
         ((), {"expected_mutual_info": 1}, OptionError, 'write "expected_mutual_info>=1" or "'),
@@ -535,8 +535,8 @@ def test_check_of_sizes() -> None:
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        ("singletons_pred<=40", "singletons_pred is from 0 to 1. Write 40 % as 0.4"),
-        ("largest_pred<=-1", "largest_pred is from 0 to inf"),
+        ("singletons_pred<=40", "singletons_pred ranges from 0 to 1. Write 40 % as 0.4"),
+        ("largest_pred<=-1", "largest_pred ranges from 0 to inf"),
         ("largest_pred<=9@country=US", "is defined for all items at once, not for"),
         ("largest_experiment<=9", "the sizes of the two sides are largest_true and largest_pred"),
         ("largest_items<=9", "Unknown score 'largest_items'"),
@@ -721,11 +721,11 @@ def test_gates_on_an_interval_in_a_slice(tmp_path, capsys) -> None:
         (
             "f1.low>=0.1",
             MetricError,
-            "f1.low: no interval of f1 is known, which is an amount of 0, or of items that",
+            "f1.low: no interval of f1 is known, because it is 0, or all of its items are in",
         ),
         ("f1.middle>=0.1", MetricError, "Unknown score 'f1.middle'"),
         ("f1.low<=0.1", OptionError, 'higher is better there; use "f1.low>=0.1"'),
-        ("f1.low>=10", OptionError, "f1 is from 0 to 1. Write 10 % as 0.1"),
+        ("f1.low>=10", OptionError, "f1 ranges from 0 to 1. Write 10 % as 0.1"),
         (
             "truth_coverage.low>=0.1",
             OptionError,

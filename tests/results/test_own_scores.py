@@ -47,7 +47,7 @@ def test_gates_know_the_scores_of_the_result(ev):
         ev.check(wrong=0.7)
     with pytest.raises(OptionError, match=r'lower is better there; use "wrong<=0.5"'):
         ev.check("wrong>=0.5")
-    with pytest.raises(OptionError, match=r"wrong is from 0 to 5"):
+    with pytest.raises(OptionError, match=r"wrong ranges from 0 to 5"):
         ev.check("wrong<=6")
     with pytest.raises(OptionError, match=r'jaccard has no direction; write "jaccard>=0.1"'):
         ev.check(jaccard=0.1)

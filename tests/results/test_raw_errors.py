@@ -33,7 +33,7 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
     "threshold": (OptionError, "rounded to inf", lambda: sweep.at(HUGE)),
     "tolerance": (OptionError, "tolerance", lambda: fb.constraints.check_constraints("f1", tolerance=-HUGE)),
     "edges": (fb.errors.SliceError, "the edges of the bins", lambda: fb.bins("year", [1, HUGE])),
-    "gate": (OptionError, "f1 is from 0 to 1", lambda: ev.check(f1=HUGE)),
+    "gate": (OptionError, "f1 ranges from 0 to 1", lambda: ev.check(f1=HUGE)),
     "population": (OptionError, "population_clusters", lambda: fb.estimate(*SIDES, population_clusters=HUGE)),
     "repairs": (OptionError, "repairs", lambda: fb.evaluate(LABELS, OTHER, repairs=pd.NA)),
     "lazy": (ColumnError, "a lazy frame cannot be collected", lambda: fb.evaluate(LAZY, LAZY)),

@@ -251,13 +251,13 @@ def test_a_linker_that_found_nothing(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "truth.parquet"
     pq.write_table(pa.table({"item": list(pairs), "cluster": list(pairs.values())}), path)
     nothing = fb.Clustering.from_links([])
-    with pytest.warns(EvaluationWarning, match="every item is alone in the prediction"):
+    with pytest.warns(EvaluationWarning, match="every item is a singleton in the prediction"):
         ev = fb.evaluate(path, nothing, engine=engine, out=tmp_path / "out")
     assert (ev.precision, ev.recall, ev.coverage.n_truth_only) == (1, 1 / 2, 40)
     assert "0 of" not in str(ev.warnings) and "alone" in str(ev)
     assert fb.load(tmp_path / "out").recall == 1 / 2
     if engine == "memory":
-        with pytest.warns(EvaluationWarning, match="alone in the prediction"):
+        with pytest.warns(EvaluationWarning, match="a singleton in the prediction"):
             cmp = fb.compare(pairs, {"none": nothing, "all": dict.fromkeys(pairs, 1)})
         assert (cmp["none"].recall, cmp["all"].recall) == (1 / 2, 1)
         ev.report(tmp_path / "page.html")
@@ -327,8 +327,9 @@ def test_few_units_of_few_items(engine, n_items: int, n_units: int) -> None:
     pieces = {item: k // n_units // 2 * n_units + k % n_units for item, k in items.items()}
     note = found(truth, pieces, engine=engine)["few-units"]
     assert (note["level"], note["n_units_at_most"]) == ("note", pytest.approx(n_units))
-    groups = "1 independent group supports" if n_units == 1 else f"{n_units} independent groups support"
-    assert note["message"] == f"Only about {groups} these scores; expect other values on similar data."
+    groups = "1 independent group" if n_units == 1 else f"{n_units} independent groups"
+    said = f"These scores rest on only about {groups} and may differ widely on new data."
+    assert note["message"] == said
 
 
 def test_few_units_where_only_a_bound_is_known() -> None:
@@ -336,7 +337,7 @@ def test_few_units_where_only_a_bound_is_known() -> None:
     truth = {k: k // 30 for k in range(90)}
     options = {"engine": "disk", "keep": "scores"}
     note = found(truth, {k: k // 60 for k in range(90)}, **options)["few-units"]
-    assert note["message"].startswith("At most 2 independent groups support")
+    assert note["message"].startswith("These scores rest on at most 2 independent groups and")
     note = found({k: max(k, 59) for k in range(300)}, {k: k for k in range(300)}, **options)["few-units"]
     assert "has at least 20.0 % of the weight" in note["message"]
 
@@ -394,7 +395,7 @@ def test_attributes_of_other_items(engine) -> None:
 def test_slices_of_nulls(engine) -> None:
     attributes = pa.table({"item": ["01", "02"], "country": ["at", "de"], "year": [1, 2]})
     how = {"attributes": attributes, "engine": engine}
-    with pytest.warns(EvaluationWarning, match="No item has a value of country"):
+    with pytest.warns(EvaluationWarning, match="No item has a value for country"):
         ev = fb.evaluate(TRUTH, PREDICTION, slices=[("country", "true_size"), "country"], **how)
     assert [w["by"] for w in ev.warnings if w["code"] == "slices-of-nulls"] == ["country"]
     one_known = attributes.set_column(0, "item", [["01", "i1"]])
@@ -601,7 +602,7 @@ def test_warnings_is_the_one_public_list_of_what_there_is_to_know() -> None:
 def test_text_tells_warnings_from_notes() -> None:
     text = repr(fb.evaluate(dict.fromkeys(TRUTH, "all"), PREDICTION))
     assert "Note: Precision is 1 by construction" in text and "Warning:" not in text
-    with pytest.warns(EvaluationWarning, match="every item is alone"):
+    with pytest.warns(EvaluationWarning, match="every item is a singleton"):
         alone = fb.evaluate(TRUTH, {item: item for item in TRUTH})
     assert "Warning: Precision is 1 by construction" in repr(alone)
 
