@@ -8,7 +8,7 @@ from typing import Any
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.scoring import require_room
-from fastbcubed.errors import Argument, OptionError, arg, quoted
+from fastbcubed.errors import OptionError, arg, quoted
 from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.files import bytes_of_text
 from fastbcubed.runtime.arguments import is_one_of, is_path, refuse_idle
@@ -33,8 +33,11 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
         raise OptionError(f'{arg("engine")} must be "memory", "disk" or "spark", not {quoted(engine)}')
     files = list(request.given.sources)
     if engine == "spark" or any(map(is_spark, files)):
+        for name in ("memory_limit", "spill_dir"):  # Spark has settings of its own
+            refuse_idle(getattr(request, name) is not None, name, "the disk engine")
         return _spark(engine)
     if engine == "memory":
+        _require_room(request, [*files, *(source for other in others for source in other.given.sources[1:])])
         return memory.run
     if engine is None and request.memory_limit is not None:
         for each in (request, *others):
@@ -50,11 +53,17 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
     return disk.run
 
 
-def refuse_limits(engine: Any, memory_limit: Any, spill_dir: Any, chosen_by: Argument | None = None) -> None:
-    """Raise OptionError for limits of the disk engine where another, which has none, is `chosen_by` an argument."""
-    for name, value in (("memory_limit", memory_limit), ("spill_dir", spill_dir)):
-        idle = value is not None and is_one_of(engine, ("memory", "spark"))
-        refuse_idle(idle, name, "the disk engine", f"omit it, or omit {chosen_by or arg('engine')}")
+def _require_room(request: Request, files: Sequence[Any]) -> None:
+    """Raise OptionError if the memory engine, which was asked for, would take more than a limit that was set."""
+    if request.memory_limit is None:
+        return
+    needed = _bytes_in_memory(files, MEMBERSHIP_BYTES if request.given.overlapping else ROW_BYTES)
+    if needed is not None and needed > request.limit:
+        raise OptionError(
+            f"scoring in memory would take about {readable(needed)}, more than the {arg('memory_limit', ...)} of "
+            f"{readable(request.limit)}. Raise it to at least {(needed >> 20) + 1} MiB, or let the disk engine score "
+            "what it can, by leaving the choice of the engine open"
+        )
 
 
 def _overlapping(engine: str | None, request: Request, files: Sequence[Any]) -> Run:

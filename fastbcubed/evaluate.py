@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from fastbcubed.align.policies import Duplicates, Nulls, Policies, Unmatched, Weighting
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
-from fastbcubed.choose_engine import choose, refuse_limits
+from fastbcubed.choose_engine import choose
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
 from fastbcubed.errors import OptionError, arg, quoted
@@ -142,7 +142,7 @@ def evaluate(
     memory_limit : int or str, optional
         Bytes that the disk engine may use, or a string such as "2GiB"; by default half of the memory still available
         to the process. CSV or JSON lines that need more raise an error, even if no engine is named. With
-        ``engine="memory"``, which keeps no limit, it is an error, as `spill_dir` is.
+        ``engine="memory"``, rows that need more than the limit raise an error.
     spill_dir : path, optional
         Directory for the disk engine's spilled files; /var/tmp by default. It is left empty.
     threads : int, optional
@@ -189,7 +189,6 @@ def evaluate(
     narrows = keep is None and out is None
     keep = "cells" if keep is None else keep
     require_repairable(repairs, keep=keep, overlapping=overlapping)
-    refuse_limits(engine, memory_limit, spill_dir)
     refuse_idle(out is None and repairs > 0, "repairs", arg("out", ...), "ask the result for its repairs()")
     truth_only = default_for_truth_only(prediction)
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)

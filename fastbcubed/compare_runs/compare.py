@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.align.policies import Coverage, Duplicates, Nulls, Policies, Unmatched, Weighting
 from fastbcubed.cells.contingency import MAX_PAIRS
-from fastbcubed.choose_engine import choose, refuse_limits
+from fastbcubed.choose_engine import choose
 from fastbcubed.compare_runs.comparison import Comparison
 from fastbcubed.compare_runs.differences import require_replicates
 from fastbcubed.compare_runs.rankings import told
@@ -171,7 +171,6 @@ def compare(
     alone = any(default_for_truth_only(run) == "singleton" for run in runs.values())
     truth_only = "singleton" if alone else "drop"
     unit = check_unit(unit)
-    refuse_limits(engine, memory_limit, spill_dir)
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
     columns = [columns_by_run(given, names, part) for part, given in (("item", item), ("cluster", cluster))]
     own = [of_runs[names[0]] for of_runs in columns]

@@ -12,7 +12,6 @@ from fastbcubed.align.policies import Duplicates, Nulls, Policies, Weighting
 from fastbcubed.align.rows import align
 from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.contingency import MAX_PAIRS
-from fastbcubed.choose_engine import refuse_limits
 from fastbcubed.diff_runs.diff_result import Diff
 from fastbcubed.diff_runs.diff_summary import DEFAULT, JUDGING
 from fastbcubed.diff_runs.judgement import Judgement, label, weighed_by
@@ -145,7 +144,7 @@ def diff(
     engine : {"memory", "disk"}, optional
         Where the work is done; see `evaluate`. A truth requires the memory engine.
     memory_limit : int or str, optional
-        Bytes that the disk engine may use, and so an error with a truth.
+        Bytes that the disk engine may use. With a truth, rows that need more than the limit raise an error.
     spill_dir : path, optional
         Where the disk engine spills.
     threads : int, optional
@@ -189,8 +188,7 @@ def diff(
     overlapping = true_or_false(overlapping, "overlapping")
     refuse_bare(metrics=metrics)
     _require_judgeable(truth, unlabelled, engine, overlapping)
-    engine, chosen_by = (engine, None) if truth is None else ("memory", arg("truth", ...))
-    refuse_limits(engine, memory_limit, spill_dir, chosen_by)
+    engine = engine if truth is None else "memory"
     names, judging = _split(metrics, judged=truth is not None, overlapping=overlapping)
     columns = {"item": _three(item, "item"), "cluster": _three(cluster, "cluster")}
     if truth is not None and table is not None:

@@ -42,7 +42,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.number_formats import counted
 from fastbcubed.results.figures import resolved
 from fastbcubed.results.influences import is_mean, needed_by, slopes
-from fastbcubed.results.intervals import check_level, degrees_of_freedom, of_slice, t_tail
+from fastbcubed.results.intervals import degrees_of_freedom, of_slice, t_tail
 from fastbcubed.results.items import AttributeTable, Items, Kept, TableItems
 from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slices import (
@@ -55,7 +55,7 @@ from fastbcubed.results.slices import (
     slice_codes,
 )
 from fastbcubed.results.standard_errors import standard_error
-from fastbcubed.runtime.arguments import seed_of, whole_number
+from fastbcubed.runtime.arguments import number, seed_of, whole_number
 from fastbcubed.runtime.memory_budget import Gate
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Floats, RowNumbers, Words
@@ -97,7 +97,12 @@ class Options(NamedTuple):
         return cls(
             whole_number(depth, "depth", "attributes", least=1, most=DEEPEST),
             whole_number(min_items, "min_items", "items", least=1),
-            check_level(level),
+            number(
+                level,
+                "level",
+                "a false discovery rate between 0 and 1, such as 0.05",
+                lambda found: 0 < found < 1,
+            ),
             whole_number(limit, "limit", "slices", least=1, most=1000),
             seed_of(seed),
         )
@@ -455,6 +460,10 @@ def explain_rows(
             f"the items are in {counted(n_units, 'component')} of truth and prediction, but at least {FEWEST} are "
             "needed: half of the components are searched and half tested. See which "
             'clusters join them with .clusters("pred", limit=5); slices that you name need no search: .slices(...)'
+        )
+    if options.min_items > units.size:
+        raise OptionError(
+            f"{arg('min_items', options.min_items)} is more than the {counted(units.size, 'item')} that have scores"
         )
     what = f"explaining the loss by {counted(len(columns), 'attribute')}"
     n_values = sum(len(run.needed) for run in question.runs) + kept.cells.weighted

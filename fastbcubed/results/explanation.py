@@ -280,9 +280,10 @@ def looked_at(found: Explanation) -> list[str]:
     holding = sum(row["holds"] for row in found.rows)
     lines = [
         f"{counted(found.looked_at, 'slice')} of {counted(len(found.attributes), 'attribute')} (up to "
-        f"{found.options['depth']} together, at least {found.options['min_items']} items) on {units['searched']:,} of "
-        f"{units['searched'] + units['tested']:,} components; {count(tested)} tested on the other {units['tested']:,}, "
-        f"{count(holding)} hold (false discovery rate {percent(found.options['level'])}, Benjamini–Hochberg).",
+        f"{found.options['depth']} together, at least {found.options['min_items']:,} items) on {units['searched']:,} "
+        f"of {units['searched'] + units['tested']:,} components; {count(tested)} tested on the other "
+        f"{units['tested']:,}, {count(holding)} hold (false discovery rate "
+        f"{percent(found.options['level'])}, Benjamini–Hochberg).",
     ]
     if holding:
         lines.append(power_sentence(found))

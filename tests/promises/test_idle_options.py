@@ -42,18 +42,6 @@ IN_PYTHON: dict[str, tuple[Any, str]] = {
         f"max_pairs of {name}": (lambda call=call: call(max_pairs=5), "max_pairs .*overlapping=True")
         for name, call in BOTH.items()
     },
-    **{
-        f"{option} of {name} in memory": (
-            lambda call=call, option=option, value=value: call(engine="memory", **{option: value}),
-            f"{option} .*the disk engine",
-        )
-        for name, call in LIMITED.items()
-        for option, value in {"memory_limit": "1GiB", "spill_dir": "."}.items()
-    },
-    "memory_limit of a judged diff": (
-        lambda: fb.diff(A, B, truth=T, memory_limit="1GiB"),
-        "memory_limit .*the disk engine; omit it, or omit truth=",
-    ),
     "repairs of evaluate": (lambda: fb.evaluate(T, A, repairs=3), "repairs .*out="),
     "seed of compare": (lambda: fb.compare(T, {"a": A, "b": B}, seed=3), "seed .*bootstrap="),
     "bootstrap of one run": (lambda: fb.compare(T, {"a": A}, bootstrap=50), "bootstrap .*a second run"),
@@ -114,14 +102,27 @@ def test_a_limit_of_what_is_in_memory(limit: str | None, run: Any) -> None:
     assert choose(None, Request(Given(labels, labels), policies, memory_limit=limit)) is run
 
 
+def test_a_limit_of_the_memory_engine_is_kept() -> None:
+    """Who names that engine gets it if there is room, and an error that says how much it takes if there is not."""
+    labels = np.broadcast_to(1, 600_000)  # both sides are 73 MiB
+    for call in (
+        lambda **how: fb.evaluate(labels, labels, engine="memory", **how),
+        lambda **how: fb.compare(labels, {"a": labels, "b": labels}, engine="memory", **how),
+        lambda **how: fb.diff(labels, labels, truth=labels, **how),
+    ):
+        with pytest.raises(OptionError, match=r"scoring in memory would take about .* Raise it to at least"):
+            call(memory_limit="64MiB")
+    for name, call in LIMITED.items():
+        assert call(engine="memory", memory_limit="1GiB", spill_dir="."), name
+    assert fb.diff(A, B, truth=T, memory_limit="1GiB")
+
+
 #: Command lines with a flag that has no effect.
 COMMANDS = {
     "evaluate truth new --json --worst 3": "--worst",
     "compare truth old new --json --worst 3": "--worst",
     "compare truth old new --seed 3": "--seed",
     "diff old new --json --worst 3": "--worst",
-    "diff old new --truth truth --memory-limit 1GiB": "--memory-limit",
-    "evaluate truth new --engine memory --memory-limit 1GiB": "--memory-limit",
     "evaluate truth new --max-pairs 5": "--max-pairs",
     "evaluate truth links --links --ascending": "--ascending",
     "sweep truth links --rows 5": "--rows",
