@@ -19,12 +19,10 @@ PART_ROWS = 30_000
 MAX_BITS = 11
 #: Maximum number of further bits, which distinguish shards on disk.
 MAX_SHARD_BITS = 10
-#: Minimum number of parts handled by one kernel call, where there are enough for a few calls.
+#: Minimum number of parts handled by one kernel call.
 PARTS_AT_ONCE = 4
 #: Minimum number of rows or cells scattered by one kernel call; a call has an overhead of about 50 microseconds.
 ROWS_AT_ONCE = 1 << 18
-#: Kernel calls that share fewer parts or rows than these, and minimum number of rows then.
-FEW_CALLS, FEW_ROWS = 4, 1 << 14
 #: Size of the sample by which properties of all rows are judged.
 SAMPLE = 1 << 14
 
@@ -36,13 +34,12 @@ def part_bits(n_rows: int, part_rows: int = PART_ROWS) -> int:
 
 def part_blocks(n_parts: int) -> list[tuple[int, int]]:
     """Divide parts into at most 64 blocks, each for one kernel call: enough to report progress and balance threads."""
-    return blocks(n_parts, max(min(PARTS_AT_ONCE, -(-n_parts // FEW_CALLS)), -(-n_parts // 64)))
+    return blocks(n_parts, max(PARTS_AT_ONCE, -(-n_parts // 64)))
 
 
 def row_blocks(n: int, least: int = ROWS_AT_ONCE) -> list[tuple[int, int]]:
     """Divide rows into at most 64 blocks, each for one kernel call."""
-    few = max(1, min(FEW_CALLS, n // FEW_ROWS))
-    return blocks(n, max(1, min(least, -(-n // few)), -(-n // 64)))
+    return blocks(n, max(least, -(-n // 64)))
 
 
 def table_slots(n: int) -> int:

@@ -6,7 +6,6 @@ import threading
 
 import pytest
 
-from fastbcubed.runtime.key_partitions import part_blocks, row_blocks
 from fastbcubed.runtime.threads import Pool, Progress
 
 
@@ -81,15 +80,3 @@ def test_progress_is_told_by_the_thread_that_waits() -> None:
     with Pool(3, tell) as pool:
         pool.map(abs, range(50), rows=[2] * 50)
     assert told == [(threading.get_ident(), 2 * k) for k in range(1, 51)]
-
-
-def test_few_parts_and_rows_are_shared_by_some_calls() -> None:
-    assert part_blocks(1) == [(0, 1)]
-    assert part_blocks(4) == [(0, 1), (1, 2), (2, 3), (3, 4)]
-    assert part_blocks(8) == [(0, 2), (2, 4), (4, 6), (6, 8)]
-    assert part_blocks(2048)[:2] == [(0, 32), (32, 64)]
-    assert row_blocks(0) == [(0, 0)]
-    assert row_blocks(20_000) == [(0, 20_000)]
-    assert row_blocks(100_000)[1:] == [(25_000, 50_000), (50_000, 75_000), (75_000, 100_000)]
-    assert row_blocks(1 << 20)[0] == (0, 1 << 18)
-    assert len(row_blocks(1 << 30)) == 64
