@@ -69,11 +69,11 @@ def _require_room(request: Request, files: Sequence[Any]) -> None:
 def _overlapping(engine: str | None, request: Request, files: Sequence[Any]) -> Run:
     """Return the memory engine, the only one for overlapping clusterings; raise OptionError if they would not fit."""
     needed = _bytes_in_memory(files, MEMBERSHIP_BYTES)
-    takes = "" if needed is None else f"; these need about {readable(needed)}"
+    takes = "" if needed is None else f", where these need about {readable(needed)}"
     if engine == "disk":
         raise OptionError(
-            "overlapping clusterings can only be scored in memory, since the items of a cluster may also be "
-            f"in any other; omit {arg('engine')}{takes}"
+            f"overlapping clusterings can only be scored in memory{takes}, since the items of a cluster may "
+            f"also be in any other cluster; omit {arg('engine')}"
         )
     room = available_memory() if request.memory_limit is None else request.limit
     if needed is not None and needed > room:
@@ -81,8 +81,8 @@ def _overlapping(engine: str | None, request: Request, files: Sequence[Any]) -> 
         if request.memory_limit is None:
             more = f"free some memory, or pass {arg('engine', 'memory')} to try anyway"
         raise OptionError(
-            f"overlapping clusterings can only be scored in memory, where {readable(room)} are "
-            f"available{takes}. Score all rows of a sample of items, or {more}"
+            f"overlapping clusterings can only be scored in memory{takes}, but only {readable(room)} are "
+            f"available. Score all rows of a sample of items, or {more}"
         )
     return memory.run
 
@@ -107,6 +107,9 @@ def _bytes_in_memory(sources: Sequence[Any], row_bytes: int = ROW_BYTES) -> int 
     from fastbcubed.inputs.files import open_files
 
     opened = [open_files(source) if is_path(source) else source for source in sources]
-    if not all(getattr(each, "can_be_cut", isinstance(each, Sized)) for each in opened):
+    flat = any(
+        getattr(each, "ndim", 1) == 0 for each in opened
+    )  # arrays without dimensions, which have no length
+    if flat or not all(getattr(each, "can_be_cut", isinstance(each, Sized)) for each in opened):
         return None
     return sum(len(each) * row_bytes + getattr(each, "bytes_in_memory", 0) for each in opened)

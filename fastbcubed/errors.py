@@ -137,7 +137,7 @@ class Word(Part):
 TRUTH, PREDICTION = Word("truth"), Word("prediction")
 ESTIMATE = Either("fb.estimate", "fastbcubed estimate")
 #: Advice if an item is in several clusters.
-MAY_OVERLAP = f"if clusters may overlap, pass {arg('overlapping', True)}; else choose"
+MAY_OVERLAP = f"if clusters may overlap, pass {arg('overlapping', True)}; otherwise, choose"
 #: Advice if weights are zero.
 OR_OUTER = f", or pass {arg('weighting', 'outer')}, which allows zeros"
 
@@ -307,8 +307,8 @@ class NotKeptError(FastBCubedError):
 
 
 #: Advice in errors about lack of memory.
-ALLOW_MORE = "Free some, or allow the process more: see ulimit -v, and the limit of its container"
-MORE_MEMORY = f"{ALLOW_MORE}. Evaluations of large files take less with {arg('engine', 'disk')}"
+ALLOW_MORE = "Free some memory, or raise the limit of the process (ulimit -v) or of its container"
+MORE_MEMORY = f"{ALLOW_MORE}. Evaluations of large files need less memory with {arg('engine', 'disk')}"
 #: Phrases in messages of the system's loader, Python and Arrow if there is no memory for a library or a thread.
 _NO_ROOM = (
     "failed to map segment", "cannot allocate memory", "cannot map zero-fill pages", "can't start new thread",
@@ -452,5 +452,5 @@ def without_advice(*, outer: bool = False) -> Iterator[None]:
     try:
         yield
     except (OverlapError, WeightError) as error:
-        text = error.message.marked.replace(MAY_OVERLAP, "overlapping clusters are not served: choose")
+        text = error.message.marked.replace(MAY_OVERLAP, "overlapping clusters are not supported: choose")
         raise type(error)(text if outer else text.replace(OR_OUTER, "")) from None

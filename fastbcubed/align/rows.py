@@ -203,7 +203,7 @@ def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
         absent = [f"{side.n_absent} of {side.name}" for side in (truth, prediction) if side.n_absent]
         if absent:  # the examples may be items without a label
             raise EmptyInputError(
-                f"{fault}. Items whose cluster is null were left out, {' and '.join(absent)}: fill in their "
+                f"{fault}. Items whose cluster is null were left out ({' and '.join(absent)}): fill in their "
                 "clusters, or check that the remaining ids are written alike on both sides"
             )
         examples = [first_few(first_items(side.items, side.n_first)) for side in (truth, prediction)]

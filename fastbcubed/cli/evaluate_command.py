@@ -62,7 +62,8 @@ def _session(paths: Any) -> Any:
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise MissingPackageError(
-            f"--engine spark needs Spark's Python package: run it under spark-submit, or {install('spark-local')}"
+            f"--engine spark needs Spark's Python package: run fastbcubed under spark-submit, or install "
+            f"the package with {install('spark-local')}"
         ) from error
     running = SparkSession.getActiveSession()
     if running is not None:

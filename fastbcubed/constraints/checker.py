@@ -301,7 +301,7 @@ def check_constraints(
     refuse_bare(checks=checks)
     names = as_several(CHECKS if checks is None else checks)
     if unknown := [name for name in names if not is_one_of(name, CHECKS)]:
-        raise OptionError(f"There is no check {quoted(unknown[0])}. There are {', '.join(CHECKS)}.")
+        raise OptionError(f"There is no check {quoted(unknown[0])}. The checks are {', '.join(CHECKS)}.")
     number_of(tolerance, "tolerance")
     if not (isinstance(score, str) or callable(score)):
         raise MetricError(

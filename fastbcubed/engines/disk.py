@@ -164,7 +164,7 @@ def announce(
         back = kept + rows_of_side * BACK_BYTES
         by_keep = (
             f"Depending on the number of cells, {arg('keep', 'scores')} takes {readable(least)} to {readable(most)}, "
-            f"{arg('keep', 'cells')} up to {readable(kept)}, {arg('keep', 'items')} up to {readable(back)} and the "
+            f"{arg('keep', 'cells')} up to {readable(kept)}, {arg('keep', 'items')} up to {readable(back)} plus the "
             "columns of attributes. "
         )
     spill.require_free(least, by_keep)

@@ -219,7 +219,7 @@ def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
 def require_own_name(name: Any, *, twice: bool = False) -> None:
     """Raise MetricError if a user's own score cannot have this name."""
     if not isinstance(name, str) or not name:
-        raise MetricError(f"the name of a score must be a string, not {quoted(name)}")
+        raise MetricError(f"the name of a score must be a non-empty string, not {quoted(name)}")
     if twice or name in METRICS:
         raise MetricError(
             f"two scores would be named {name!r}; give each formula a different name (its __name__)"

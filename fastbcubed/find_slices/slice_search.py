@@ -94,7 +94,7 @@ def require_work(columns: Sequence[CodedColumn], depth: int, n_rows: int) -> int
         raise OptionError(
             f"{arg('depth', depth)} would search {n:,} slices of {len(n_values):,} {Word('attributes')} in "
             f"{steps:,} steps; the limits are {MOST_SLICES:,} slices and {MOST_STEPS:,} steps. To search "
-            f"fewer, {lower}fewer {arg('attributes', ...)} (most values have {first_few(largest)}), or a "
+            f"fewer, {lower}fewer {arg('attributes', ...)} (those with most values: {first_few(largest)}), or a "
             f"larger {arg('min_items', ...)}"
         )
     return n

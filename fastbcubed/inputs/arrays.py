@@ -185,7 +185,7 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
     if isinstance(values, Set | ValuesView):  # rows that correspond by position need an order
         raise ColumnError(
             f"{where} should be a one-dimensional array or list, not {type(values).__name__}, which has no positions. "
-            "Pass a dict from item to cluster, or list(...) of it if its order is that of the items."
+            "Pass a dict from item to cluster, or, if its values are in the order of the items, list(...) of it."
         )
     series: Any = values
     if is_pandas(series, "Index"):
@@ -219,8 +219,8 @@ def _refuse_tables(values: Iterable[Any], where: str) -> None:
     """Raise if the first of these values is a table rather than a label."""
     if has_columns(next(iter(values), None)):
         raise ColumnError(
-            f"{where} should be one column, but is a sequence of tables. Pass one table, such as "
-            "pandas.concat(...), polars.concat(...) or pyarrow.Table.from_batches(...) of them."
+            f"{where} should be one column, but is a sequence of tables. Combine them into one table with "
+            "pandas.concat(...), polars.concat(...) or pyarrow.Table.from_batches(...)."
         )
 
 
@@ -352,8 +352,8 @@ def id_kind(kind: pa.DataType, where: str) -> str:
         hint = "Cast to int64 or string if true and false really are labels."
     elif is_type.is_nested(plain):
         hint = (
-            'Give an id of several parts as several columns: ["source", "id"]; lists of items, one for each '
-            "cluster, go to Clustering.from_clusters, and records, one for each item, to pandas.DataFrame."
+            'Pass an id of several parts as several columns, such as ["source", "id"]; lists of items, one per '
+            "cluster, to Clustering.from_clusters; and records, one per item, to pandas.DataFrame."
         )
     else:
         hint = "Cast to string or int64."

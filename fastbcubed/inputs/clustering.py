@@ -71,7 +71,7 @@ def by_position(truth: Any, prediction: Any, weight: Any, overlapping: bool) -> 
         side = "truth" if _has_sets(truth) else "prediction"
         raise OverlapError(
             f"the {Word(side)} is a list of sets, which is ambiguous. If each set holds the items of a "
-            "cluster, pass Clustering.from_clusters(...) of both sides; if each holds the clusters of the "
+            "cluster, pass Clustering.from_clusters(...) for both sides; if each holds the clusters of the "
             f"item at its position, pass {arg('overlapping', True)}"
         )
     for side, given in (("truth", truth), ("prediction", prediction)):
@@ -85,7 +85,7 @@ def by_position(truth: Any, prediction: Any, weight: Any, overlapping: bool) -> 
         raise AlignmentError(
             f"Lists of sets correspond by position and should be equally long, but the {TRUTH} has "
             f"{len(truth)} and the {PREDICTION} {len(prediction)}. To match by item, pass dicts from item "
-            "to set; if each set holds the items of a cluster, pass Clustering.from_clusters(...) of both "
+            "to set; if each set holds the items of a cluster, pass Clustering.from_clusters(...) for both "
             "sides."
         )
     if weight is not None and not isinstance(weight, str | Mapping):
@@ -162,8 +162,8 @@ def _refuse_null_children(child: Column, parent: Column) -> None:
     if child.null_rows is not None:
         rows = np.flatnonzero(child.null_rows)
         raise NullError(
-            f"{rows.size} of {len(child)} children are null (first rows: {first_few(rows[:4].tolist())}); a "
-            "null parent marks a top-level cluster, but a null child is meaningless; drop these rows"
+            f"{rows.size} of {len(child)} children are null (first rows: {first_few(rows[:4].tolist())}). A "
+            "null parent marks a top-level cluster, but a null child is meaningless: drop these rows"
         )
 
 
@@ -423,8 +423,8 @@ class Clustering:
         elif _are_columns(mapping):
             raise OptionError(
                 f"{name}: a dict maps each item to a cluster or a set of clusters, but some values are "
-                "lists, arrays or dicts. For several clusters per item use sets, for a dict of columns "
-                "Clustering.from_table, for lists of items Clustering.from_clusters."
+                "lists, arrays or dicts. Use sets for several clusters per item, "
+                "Clustering.from_table for a dict of columns, and Clustering.from_clusters for lists of items."
             )
         return cls.from_labels(labels, items=items, name=name)
 
@@ -530,7 +530,7 @@ class Clustering:
         if not is_pandas(series, "Series"):
             raise OptionError(
                 f"from_series needs a pandas Series, not {type(series).__name__}; "
-                "for a table use Clustering.from_table, for labels Clustering.from_labels."
+                "use Clustering.from_table for a table, and Clustering.from_labels for labels."
             )
         if is_pandas(weight, "Series") and not weight.index.equals(series.index):
             raise ColumnError(f"The weights of {name} have a different index from its labels.")

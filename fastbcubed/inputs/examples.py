@@ -99,7 +99,7 @@ def example(name: str) -> Example:
     if not is_one_of(name, ABOUT):
         known = ", ".join(map(repr, ABOUT))
         raise OptionError(
-            f"there is no example {quoted(name)}; there are {known}.{did_you_mean(name, ABOUT)}"
+            f"there is no example {quoted(name)}; the examples are {known}.{did_you_mean(name, ABOUT)}"
         )
     from importlib.resources import as_file, files
 

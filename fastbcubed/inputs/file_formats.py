@@ -87,8 +87,8 @@ def sniff(path: str, place: Place = LOCAL) -> str:
         return form
     else:
         raise FileFormatError(
-            f"{path} is not Parquet, Arrow IPC, CSV or JSON: it begins with {head[:4]!r}, Parquet with "
-            f"b'PAR1'. Write it as Parquet; text files should be named *.csv, *.tsv, *.txt, *.jsonl or *.json."
+            f"{path} is not Parquet, Arrow IPC, CSV or JSON: it begins with {head[:4]!r}, but Parquet begins "
+            f"with b'PAR1'. Write it as Parquet; text files should be named *.csv, *.tsv, *.txt, *.jsonl or *.json."
         )
     raise FileFormatError(
         f"{path} is truncated: it begins with {expected} but ends with {tail[-len(expected) :]!r} "
@@ -639,9 +639,9 @@ def _no_header(line: str, path: str, n_columns: int) -> str:
     if n_columns != 2:
         return (
             f"{intro}pandas.read_csv({names}, header=None, names=[...]), with a name for each of the {n_columns}, "
-            '"item" and "cluster" among them'
+            'including "item" and "cluster"'
         )
     return (
-        f'{intro}pandas.read_csv({names}, header=None, names=["item", "cluster"]), or in a shell, of a prediction, '
-        f"(echo item,cluster; cat {path}) | fastbcubed evaluate TRUTH -"
+        f'{intro}pandas.read_csv({names}, header=None, names=["item", "cluster"]), or, for a prediction, use a '
+        f"shell: (echo item,cluster; cat {path}) | fastbcubed evaluate TRUTH -"
     )

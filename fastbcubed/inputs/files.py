@@ -91,9 +91,9 @@ MANIFEST = "overall.json"
 #: Folders with table logs, which list the Parquet files that count: the writing tool, and what to pass instead.
 LOGS = {
     "_delta_log": ("Delta Lake", "deltalake.DeltaTable({}).to_pyarrow_dataset()"),
-    ".hoodie": ("Apache Hudi", "what a reader of Hudi returns for {}"),
+    ".hoodie": ("Apache Hudi", "what a Hudi reader returns for {}"),
 }
-ICEBERG = ("Apache Iceberg", "what pyiceberg returns for {}, as by .scan().to_arrow()")
+ICEBERG = ("Apache Iceberg", "what pyiceberg returns for {}, e.g. from .scan().to_arrow()")
 #: Whole numbers as pandas writes them in a column with nulls; without the point, they equal those of other files.
 WHOLE = r"^(0|-?[1-9][0-9]{0,17})\.0$"
 #: Number of decimal digits that a float represents exactly.
@@ -164,7 +164,7 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
         if len(known) > 1:
             shown = " and ".join(f"{os.path.relpath(some[0], name)} among {len(some)}" for some in known)
             raise FileFormatError(
-                f"Directory {name} has files of several formats: {shown}. Select one format by a glob, "
+                f"Directory {name} has files of several formats: {shown}. Select one format with a glob, "
                 f"such as {os.path.join(name, '**', '*' + os.path.splitext(known[0][0])[1])}"
             )
         if known:
@@ -185,7 +185,7 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
                 raise FileFormatError(
                     f"{name} matches only directories. Pass {every} for the files below them."
                 )
-            but = f" but {os.path.basename(matching[0])}, which is ignored" if matching else ""
+            but = f" except {os.path.basename(matching[0])}, which is ignored" if matching else ""
             raise FileFormatError(f"No file matches {name}{but}. Check the pattern and the folder.")
         return chosen, folder
     if place is not LOCAL:
@@ -207,8 +207,8 @@ def refuse_logs(name: str, below: Iterable[str]) -> None:
         if form is not None:
             raise FileFormatError(
                 f"Directory {name} is a table of {form[0]}: {first} lists which of its files are current; "
-                f"the others may contain removed rows. Pass {form[1].format(json.dumps(name))}; or, to "
-                f"read all, {os.path.join(name, '**', '*.parquet')}"
+                f"the others may contain removed rows. Pass {form[1].format(json.dumps(name))}. To read all "
+                f"files instead, pass {os.path.join(name, '**', '*.parquet')}"
             )
 
 

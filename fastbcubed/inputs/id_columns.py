@@ -274,7 +274,7 @@ def _split_tuples(values: Any, where: str) -> list[list[Any]] | None:
     others = [row for row in rows if not isinstance(row, tuple) or len(row) != len(example)]
     if others:
         raise IdTypeError(
-            f"{where}: composite ids should all be tuples of {len(example)} values, as the first is, but "
+            f"{where}: composite ids should all be tuples of {len(example)} values, like the first, but "
             f"{len(others)} of {len(rows)} are not (first: {first_few(others)})."
         )
     return [list(part) for part in zip(*rows, strict=True)]
@@ -296,7 +296,7 @@ def _as_scalar(value: Any, part: pa.ChunkedArray, where: str) -> pa.Scalar:
     expected: type = {"integer": int, "string": str, "binary": bytes}[id_kind(plain, where)]
     value = getattr(value, "bytes", value) if expected is bytes else value  # a uuid.UUID
     if not isinstance(value, expected) or isinstance(value, bool):
-        raise IdTypeError(f"{first_few([value])} cannot be in {where}, of type {part.type}.")
+        raise IdTypeError(f"{first_few([value])} cannot be in {where}, which has type {part.type}.")
     try:
         return pa.scalar(value, type=plain)
     except UnicodeEncodeError as error:

@@ -85,13 +85,13 @@ def _of_clusters(document: list[list[Any]], path: str) -> dict[str, list[Any]]:
     """Return the items in each list and the number of the list; raise for lists of equal length that share values."""
     items = [item for own in document for item in own]
     if any(isinstance(item, dict | list) for item in items):
-        raise FileFormatError(f"{path} is JSON, lists of lists of lists or objects. {ADVICE}")
+        raise FileFormatError(f"{path} is JSON with lists of lists of lists or objects. {ADVICE}")
     shared = [item for item, times in Counter(items).items() if times > 1]
     if shared and len({len(own) for own in document}) == 1:
         raise FileFormatError(
-            f"{path} is JSON, {len(document)} lists of {len(document[0])}; {len(shared)} values appear in "
-            f"several of them (first: {first_few(shared[:4])}): the lists may be clusters of items, rows of "
-            f"item and cluster, or links. {ADVICE}"
+            f"{path} is JSON with {len(document)} lists of length {len(document[0])}, some of which share values "
+            f"({len(shared)} in all, first: {first_few(shared[:4])}). They may be clusters of items, rows of item and "
+            f"cluster, or links. {ADVICE}"
         )
     return {"item": items, "cluster": [k for k, own in enumerate(document) for _ in own]}
 

@@ -736,9 +736,9 @@ def _kind_advice(first: Column, second: Column) -> str:
     if common := [name for name in other.names if name in longer.names]:
         more = " and ".join(name for name in longer.names if name not in common)
         return (
-            f"name the same columns on both sides, {Typed()({'item': list(longer.names)})}; or, if ids are "
-            f"unique without {more}, omit it on both, {Typed()({'item': common})} (for links, with "
-            f"{arg('left', ...)} and {arg('right', ...)})"
+            f"name the same columns on both sides: {Typed()({'item': list(longer.names)})} (for links, with "
+            f"{arg('left', ...)} and {arg('right', ...)}). If ids are unique without {more}, omit it on both "
+            f"sides instead: {Typed()({'item': common})}"
         )
     return (
         f"name the same number of columns on both sides with {arg('item', ...)} (for links, with "

@@ -328,7 +328,9 @@ def _of_layout(
 
 
 def _twice(rows: Source, names: Sequence[str]) -> ColumnError:
-    return ColumnError(f"item and cluster are the same column of {rows.where}: {', '.join(names)}. Name two.")
+    return ColumnError(
+        f"item and cluster are the same column of {rows.where}: {', '.join(names)}. Name two different ones."
+    )
 
 
 def _missing(rows: Source, named: Mapping[str, Sequence[str]], names: Sequence[str]) -> ColumnError:

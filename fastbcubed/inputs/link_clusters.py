@@ -250,7 +250,7 @@ def as_threshold(threshold: Any) -> float:
     beyond = math.isinf(found) and not isinstance(threshold, float | np.floating)
     if beyond or (is_whole(threshold) and int(threshold) != found):
         raise OptionError(
-            f"{arg('threshold')} is {quoted(threshold)}, but scores are floats, and it would be rounded to "
+            f"{arg('threshold')} is {quoted(threshold)}, but scores are floats, so it would be rounded to "
             f"{found:.0f}. Use smaller scores and a smaller threshold, or pass a float."
         )
     return found

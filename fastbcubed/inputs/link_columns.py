@@ -155,8 +155,8 @@ def choose_links(rows: Source, asked: LinkRequest) -> LinkColumns:
         raise _score_of_item(rows, chosen)
     if verdict and verdict in (*found.left, *found.right, chosen):
         raise ColumnError(
-            f"The column of verdicts of {rows.where} is also that of an item or of scores: {verdict}. Name "
-            f"another with {arg('verdict', ...)}."
+            f"Column {verdict!r} of {rows.where} cannot hold verdicts, because it is already an item or score "
+            f"column. Name another with {arg('verdict', ...)}."
         )
     if both is not None:
         found = _with_sources(rows, found, both)
@@ -241,7 +241,7 @@ def _as_named(rows: Source, left: list[str], right: list[str]) -> LinkColumns:
         )
     if common := [name for name in left if name in right]:
         raise ColumnError(
-            f"left and right are the same column of {rows.where}: {', '.join(common)}. Name two."
+            f"left and right are the same column of {rows.where}: {', '.join(common)}. Name two different ones."
         )
     stems = {(pair.left, pair.right): pair.stem for pair in _pairs(rows.names)}
     items = [stems.get(names, "") for names in zip(left, right, strict=True)]
@@ -286,7 +286,7 @@ def _recognised(rows: Source, others: Sequence[str]) -> LinkColumns:
     if named := [name for pair in _pairs(rows.names) for name in (pair.left, pair.right) if name in others]:
         raise _score_of_item(rows, named[0])
     clusters = {"item", "cluster"} <= set(rows.names)
-    hint = " With item and cluster it looks like a clustering, not a table of links." if clusters else ""
+    hint = " A table with item and cluster looks like a clustering, not a table of links." if clusters else ""
     raise ColumnError(
         f"There are no columns left and right in {rows.where} ({listed(rows.names)}). Name the columns of "
         f"the two linked items with {arg('left', ...)} and {arg('right', ...)}.{hint}{rows.hint}"
@@ -299,7 +299,7 @@ def links_hint(names: Sequence[str]) -> str:
     if not ids:
         return ""
     return (
-        f" With {ids[0].left} and {ids[0].right} it looks like a table of links, pairs of items: pass "
+        f" A table with {ids[0].left} and {ids[0].right} looks like a table of links, pairs of items: pass "
         f"{Either('Clustering.from_links(...)', '--links')}."
     )
 

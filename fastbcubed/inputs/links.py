@@ -163,9 +163,9 @@ def _ask_of_two_frames(links: Any, columns: LinkColumns, name: str) -> None:
     left, right = ids[: len(index)], ids[len(index) :]
     there, back = left * len(names) + right, right * len(names) + left
     if twice := np.flatnonzero((left >= 0) & (right >= 0) & np.isin(back, there)).tolist():
-        how = "itself" if left[twice[0]] == right[twice[0]] else "one in both orders"
+        how = "itself" if left[twice[0]] == right[twice[0]] else "another in both orders"
         first = quoted(names[left[twice[:1]]].tolist()[0])
-        ask_sources(f"The MultiIndex of {name} has id {first} with {how}, as pairs of two frames have")
+        ask_sources(f"The MultiIndex of {name} pairs id {first} with {how}, like pairs of two frames")
 
 
 def of_source(column: Column, source: str) -> Column:
@@ -335,8 +335,8 @@ def warn_if_distances(column: str | None, name: str, *, ascending: bool, stackle
     """Warn if scores are named distances although large scores are treated as strong links."""
     if not ascending and column is not None and DISTANCE.search(column):
         warnings.warn(
-            f"Scores in column {column!r} of {name} are named as distances, but large scores are read as "
-            f"strong links. Pass {arg('ascending', True)} if small distances mean strong links.",
+            f"Column {column!r} of {name} is named like a distance, but large scores are read as strong "
+            f"links. Pass {arg('ascending', True)} if small distances mean strong links.",
             EvaluationWarning,
             stacklevel=stacklevel,
         )

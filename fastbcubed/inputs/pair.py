@@ -73,8 +73,8 @@ def refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, 
     raise OptionError(
         f"The dicts have {len(truth)} and {len(prediction)} keys, and more values in their sets, of which "
         f"{common} are on both sides: they look like dicts from cluster to items, but a dict must map each "
-        "item to the set of its clusters. Pass Clustering.from_clusters(...) of both; or, if the keys are "
-        f"items, Clustering.from_dict(..., {arg('overlapping', True)})."
+        "item to the set of its clusters. Pass Clustering.from_clusters(...) for both sides; if the keys "
+        f"are items, pass Clustering.from_dict(..., {arg('overlapping', True)})."
     )
 
 
@@ -116,7 +116,7 @@ def refuse_weights_by_row(weight: Any, tables: Iterable[tuple[Any, Any]]) -> Non
         if any(np.array_equal(frame.iloc[:, at].to_numpy(), index.to_numpy()) for at in columns):
             return
     raise WeightError(
-        f"weight is a Series with the index of the rows of a table (first: {first_few(index[:4].tolist())}), "
+        f"weight is a Series indexed by the rows of a table (first: {first_few(index[:4].tolist())}), "
         "but weights are looked up by item. Name the column of weights, or pass a dict from item to weight."
     )
 
@@ -210,7 +210,7 @@ def read_pair(given: Given) -> Pair:
         if not is_one_of(given.cluster, ("cluster",)):
             raise OptionError(
                 f"With {arg('table', ...)}, name the columns of clusters as the {TRUTH} and the "
-                f"{PREDICTION}; {arg('cluster', given.cluster)} has no use."
+                f"{PREDICTION}; {arg('cluster', given.cluster)} has no effect."
             )
         sides = pair_of_table(truth, prediction, given.table, given.item, weight, given.names)
     else:
@@ -265,8 +265,8 @@ def per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
         return names, names
     if len(names) != 2:
         raise OptionError(
-            f"{argument} must be a name, a list of names (a composite id), or a tuple of the truth's "
-            f"and the prediction's, not a tuple of {len(names)}."
+            f"{argument} must be a name, a list of names (a composite id), or a tuple with one of "
+            f"these for each side, not a tuple of {len(names)}."
         )
     truth, prediction = (DEFAULTS[argument] if own is None else own for own in names)
     return truth, prediction
@@ -319,7 +319,7 @@ def _from_two(truth: Any, prediction: Any, weight: Any, asked: Given) -> tuple[C
     if series and not truth.index.equals(prediction.index):
         raise AlignmentError(
             "The two Series have different indexes. If the index holds the items, pass "
-            "Clustering.from_series(...) of both; if rows correspond by position, pass .to_numpy()."
+            "Clustering.from_series(...) for both; if rows correspond by position, pass .to_numpy()."
         )
     if isinstance(truth, Mapping) and isinstance(prediction, Mapping):
         refuse_items_of_clusters(truth, prediction)
@@ -357,7 +357,7 @@ def refuse_one_result(truth: Any, prediction: Any) -> None:
     if truth is prediction and is_result(truth):
         raise OptionError(
             f"the {TRUTH} and the {PREDICTION} are the same DuckDB connection, which holds only the result "
-            "of its last execute(); pass con.sql(...) of each, or two cursors"
+            "of its last execute(); pass con.sql(...) for each, or use two cursors"
         )
 
 

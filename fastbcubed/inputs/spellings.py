@@ -26,7 +26,7 @@ WAYS: dict[str, Change] = {
     "in lower case": lambda texts: pc.utf8_lower(texts),
     "in one Unicode normal form (NFC)": lambda texts: pc.utf8_normalize(texts, "NFC"),
     "without the .0 of whole numbers": _replaced(rf"(^|{SEPARATOR})(-?\d+)\.0+($|{SEPARATOR})", r"\1\2\3"),
-    "without what is before the last of : / _ # -": _replaced(
+    "without everything up to the last : / _ # or -": _replaced(
         rf"[^{SEPARATOR}]*[:/#_-]([^:/#_{SEPARATOR}-])", r"\1"
     ),
     "without leading zeros": _replaced(rf"(^|{SEPARATOR})0+(\w)", r"\1\2"),
@@ -41,7 +41,7 @@ def way_alike(first: pa.ChunkedArray, second: pa.ChunkedArray) -> tuple[str, int
     >>> way_alike(pa.chunked_array([["007"]]), pa.chunked_array([["7"]]))
     ('without leading zeros', 0)
     >>> way_alike(pa.chunked_array([["x", "crm:1"]]), pa.chunked_array([["1"]]))
-    ('without what is before the last of : / _ # -', 1)
+    ('without everything up to the last : / _ # or -', 1)
     """
     names = list(WAYS)
     pairs = [(j, k) for k in range(len(names)) for j in range(k)]

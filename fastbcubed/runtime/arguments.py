@@ -274,8 +274,8 @@ def named_file(text: str) -> str:
         raise FileFormatError(f"There is no file {quoted(text)}: no path has a zero byte.")
     if not is_utf8(text):
         raise FileFormatError(
-            f"the path {quoted(text)} is not UTF-8. The path has to be UTF-8: rename the file, or set the locale that "
-            "it is typed in to one of UTF-8."
+            f"the path {quoted(text)} is not UTF-8, as paths must be: rename the file, or type the path "
+            "in a UTF-8 locale."
         )
     return text
 
@@ -288,8 +288,8 @@ def local_path(path: Any, what: str = "a path") -> str:
     text = path_of(path, what)
     if _URI.match(text):
         raise OptionError(
-            f"{text} is a URI, and results are written to, and loaded from, local paths alone, so that they are there "
-            "as a whole or not at all. Write to a local directory, and copy that: "
+            f"{text} is a URI, and results are written to and loaded from local paths only, so that no result "
+            "is ever partial. Write to a local directory, and copy it: "
             f"fsspec.filesystem({text.split(':')[0]!r}).put(local, remote, recursive=True)"
         )
     return text

@@ -172,7 +172,7 @@ def kept() -> str:
     if directory in kernels.cache.fallbacks:
         return (
             f"they are kept in {directory}, as neither the installation nor a home directory can be written to. "
-            "Name a directory that stays with NUMBA_CACHE_DIR"
+            "Name a permanent directory with NUMBA_CACHE_DIR"
         )
     return f"they are kept in {directory} for later runs"
 

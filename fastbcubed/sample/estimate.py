@@ -139,7 +139,7 @@ def _partial(drawn: Drawn) -> Iterator[Notice]:
         )
     else:
         message = (
-            f"Of {count(n)} predicted clusters with several items, including some of a sampled cluster, "
+            f"Of {count(n)} predicted clusters that have several items and share some with a sampled cluster, "
             f"{count(mixed)} ({percent(mixed / n)}) also contain items outside it. If the sample lacks items "
             "of its clusters, precision is underestimated and recall overestimated; if it is complete, the "
             "prediction merges most clusters."

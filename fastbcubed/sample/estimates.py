@@ -495,7 +495,8 @@ def in_slices(estimates: Any, by: str) -> list[Block]:
         for row in table.to_pylist()
         if row["n_clusters"] < ENOUGH
     }
-    said = f"{counted(len(few), 'slice')} of fewer than {ENOUGH} clusters {'is' if len(few) == 1 else 'are'} left out: "
+    are = "is" if len(few) == 1 else "are"
+    said = f"{counted(len(few), 'slice')} with fewer than {ENOUGH} clusters {are} left out: "
     named = sorted(",".join(map(label, each)) for each in few)
     said += f"too few clusters ({', '.join(named[:NAMED])}{', …' * (len(named) > NAMED)})."
     grid = Grid.of(rows[:LISTED], columns, len(names), about=f"By {by}")

@@ -155,8 +155,8 @@ def _require_weight(sums: Sums, join: Join, looked: list[Looked]) -> None:
         found = sums.floats["weight_0"] + sums.floats[f"weight_{kind}"]
         if not math.isclose(found, own.weight, rel_tol=WEIGHT_BOUND):
             raise SparkJobError(
-                f"the weights of {side.name} add up to {own.weight}, and those of its items in the sums to "
-                f"{found}: the DataFrames return different rows each time they are read. Write them to a "
+                f"the weights of {side.name} add up to {own.weight}, but those of its items in the sums "
+                f"add up to {found}: the DataFrames return different rows each time they are read. Write them to a "
                 "table first"
             )
         return  # weights of the truth take precedence over those of the prediction

@@ -50,8 +50,8 @@ def functions() -> Any:
         from pyspark.sql import functions as sql
     except ImportError as error:
         raise MissingPackageError(
-            "Spark's Python package is not installed. Clusters provide it; elsewhere "
-            f"{install('spark-local')}"
+            "Spark's Python package is not installed. Spark clusters come with it; on other machines, "
+            f"install it with {install('spark-local')}"
         ) from error
     return sql
 
@@ -246,7 +246,7 @@ class Weighted:
         least, most = kernels.sums.LEAST, kernels.sums.MOST
         raise WeightError(
             f"{found['bad']} of {found['rows']} weights of {self.where} are out of range "
-            f"({first_few(each[0] for each in few)} of items {first_few(named)}). Weights must be positive "
+            f"({first_few(each[0] for each in few)} for items {first_few(named)}). Weights must be positive "
             f"and finite, from {least} to {most}; zeros are allowed with {arg('weighting', 'outer')}. "
             "Multiply all weights by one number, which changes no score, or leave such items out."
         )

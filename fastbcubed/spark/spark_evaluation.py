@@ -87,8 +87,8 @@ OF_PAIRS, OF_ENTROPIES = ("pairs", "wrong pairs"), ("entropies", "chance", "code
 OF_CLUSTERS = {"means of true clusters": "true", "means of pred clusters": "pred"}
 SERVED = (*OF_PAIRS, *OF_ENTROPIES, *OF_CLUSTERS)
 WAY_OUT = (
-    "it needs all cells at once, but Spark distributes them; evaluate tables that one machine can read with "
-    f"{arg('engine', 'disk')} or {arg('engine', 'memory')}"
+    "it needs all cells at once, but Spark distributes them; with "
+    f"{arg('engine', 'disk')} or {arg('engine', 'memory')}, evaluate tables that one machine can read"
 )
 
 
@@ -603,9 +603,8 @@ class KeptOnSpark(Kept):
     def require_items(self) -> NoReturn:
         """Raise NotKeptError: items are not available on this machine."""
         raise NotKeptError(
-            "the items stay on Spark. Slices are computed while cells are counted: name them in "
-            f"{arg('slices', ...)} of evaluate; items are listed by items(limit=…) and items_df() where "
-            f"{arg('keep', 'items')} and out=URI have written them"
+            f"the items stay on Spark. Pass {arg('slices', ...)} to evaluate to compute slices; to list items with "
+            f"items(limit=…) or items_df(), evaluate with {arg('keep', 'items')} and out=URI"
         )
 
 

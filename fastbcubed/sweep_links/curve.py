@@ -413,8 +413,8 @@ def how_to_have(name: str, names: Collection[str], weighted: bool) -> str:
         return f" Name {metric.name} in {arg('metrics', ...)} to have it"
     return (
         f" {metric.name} {NOT_KEPT.format(reason)}, so no threshold can be chosen by it. Choose by another "
-        f"score, or pass {AT_SOME}, with {metric.name} in {arg('metrics', ...)}, and compare them in the "
-        "points"
+        f"score, or pass {arg('thresholds', ...)} and {metric.name} in {arg('metrics', ...)}, and compare its "
+        "values in the points"
     )
 
 

@@ -171,7 +171,7 @@ def _named(
 ) -> list[dict[str, Any]]:
     """Return thresholds to label, spaced evenly along the drawn precision-recall curve, and the best one.
 
-    Near each even position, the threshold with the shortest text is chosen.
+    Near each of the evenly spaced positions, the threshold with the shortest text is chosen.
     """
     places = np.stack([values["recall"], values["precision"]])
     inside = np.flatnonzero(np.isfinite(thresholds) & (places >= axis[0]).all(0))

@@ -28,7 +28,7 @@ LISTED = 1000
 #: The advice on parts of a sweep that were not saved.
 NOT_SAVED = (
     "a sweep is saved with its scores, the clusters at one threshold (clusters.parquet), and the first "
-    f"{LISTED:,} merges, at that threshold and overall, and weakest links; sweep again to get more"
+    f"{LISTED:,} of its weakest links and of its merges, at that threshold and overall; sweep again to get more"
 )
 
 

@@ -98,7 +98,7 @@ def _curve(sweep: Any, best: Best, asked: Asked) -> Iterator[Block]:
         "thresholds": ("Scores by threshold", f"A strong threshold links few items.{begins}"),
         "precision_recall": (
             "Precision by recall",
-            f"From threshold to threshold; the best one is bold.{begins}",
+            f"The curve runs from threshold to threshold; the best one is bold.{begins}",
         ),
     }
     there = {"thresholds": curve["scores"], "precision_recall": curve["named"]}

@@ -77,8 +77,8 @@ class Chosen:
         text = (
             "The threshold was chosen on the same data. On other data of this kind, expect "
             f"{score_text(self.expected)}, from {score_text(self.low)} to {score_text(self.high)} "
-            f"({share}), by {counted(self.draws, 'draw')} of {counted(self.n_units, 'component')}, each "
-            f"with its own best threshold; in {share} of these it {where}."
+            f"({share}), based on {counted(self.draws, 'draw')} of {counted(self.n_units, 'component')}. Each "
+            f"draw has its own best threshold, which {where} in {share} of them."
         )
         if self.without:
             text += f" In {counted(self.without, 'draw')} no threshold meets the conditions."

@@ -146,7 +146,7 @@ def test_series_taken_out_of_a_table(engine: Any) -> None:
     expected = scores(LABELS, OTHER, weight=[1, 2, 3])
     for frame in (truth, truth.set_axis([7, 2, 0])):
         for sides in ((frame, prediction), (prediction.set_axis(frame.index), frame)):
-            with refused(WeightError, "index of the rows", "Name the column", "a dict from item to weight"):
+            with refused(WeightError, "indexed by the rows", "Name the column", "a dict from item to weight"):
                 evaluate(*sides, weight=frame["w"], engine=engine)
         assert scores(frame, prediction, weight="w", engine=engine) == pytest.approx(expected, abs=1e-15)
     by_item = truth.groupby("item")["w"].sum()

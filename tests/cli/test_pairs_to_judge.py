@@ -147,7 +147,7 @@ def test_strata_unsure_and_skipped(here, capsys) -> None:
         ("sample-pairs old.parquet old.parquet", "there is no pair to judge"),
         ("sample-pairs old.parquet new.parquet --by nmae", "no attribute 'nmae'"),
         ("sample-pairs old.parquet new.parquet --overlapping", "unrecognized arguments: --overlapping"),
-        ("sample-pairs twice.csv new.parquet", "overlapping clusters are not served: choose one for each"),
+        ("sample-pairs twice.csv new.parquet", "overlapping clusters are not supported: choose one for each"),
         ("estimate-pairs old.parquet", "There is no column 'pair'"),
         ("estimate-pairs nothing.csv", "nothing.csv"),
     ],

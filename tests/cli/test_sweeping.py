@@ -148,7 +148,7 @@ def test_a_threshold_that_is_no_number(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_truth_and_links_in_each_others_place(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["sweep", "links.parquet", "truth.parquet"]) == 2
-    assert "With item and cluster it looks like a clustering" in capsys.readouterr().err
+    assert "A table with item and cluster looks like a clustering" in capsys.readouterr().err
 
 
 def test_json_is_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,7 +57,7 @@ def test_ids_of_two_columns_against_one() -> None:
     for given in ({"item": "unique_id"}, {}):
         with pytest.raises(IdTypeError) as caught:
             fb.evaluate(TRUTH.drop_columns(["source_dataset"]), made, **given)
-        assert 'on both sides, item=["source_dataset", "unique_id"]' in str(caught.value)
+        assert 'on both sides: item=["source_dataset", "unique_id"]' in str(caught.value)
         assert "(for links, with left= and right=)" in str(caught.value)
     with pytest.raises(ColumnError, match=r"looks like a table of links.*Clustering\.from_links"):
         fb.evaluate(TRUTH, links, item="unique_id")
@@ -182,7 +182,7 @@ def test_values_of_wrapped_types_are_no_ids_as_little_as_without_the_wrapping() 
 def test_clusters_and_their_items_in_dicts_of_sets_are_asked_for_without_overlaps_too() -> None:
     truth, prediction = {"a": {1, 2}, "b": {3, 4}}, {10: {1, 2, 3}, 20: {4}}
     for options in ({}, {"overlapping": True}):
-        with pytest.raises(OptionError, match=r"from cluster to items.*from_clusters\(\.\.\.\) of both"):
+        with pytest.raises(OptionError, match=r"from cluster to items.*from_clusters\(\.\.\.\) for both"):
             fb.evaluate(truth, prediction, **options)
 
 
@@ -190,7 +190,7 @@ def test_columns_of_links_are_not_proposed_as_clusters() -> None:
     """Splink keeps the truth of its input beside both ids."""
     names = ("unique_id_l", "unique_id_r", "cluster_l", "cluster_r", "match_weight")
     with pytest.raises(
-        ColumnError, match="With unique_id_l and unique_id_r it looks like a table of links"
+        ColumnError, match="A table with unique_id_l and unique_id_r looks like a table of links"
     ) as caught:
         fb.evaluate({1: 1}, pa.table([pa.array([1])] * 5, names=names))
     assert "It may be" not in str(caught.value)

@@ -157,7 +157,7 @@ def test_from_dict() -> None:
     assert nothing.tolist() == [True, False]
     assert len(Clustering.from_dict({})) == 0
     for wrong in ({"item": ["a"], "cluster": [1]}, {"a": {"b": 1}}):
-        with pytest.raises(OptionError, match="use sets"):
+        with pytest.raises(OptionError, match="Use sets"):
             Clustering.from_dict(wrong)
     for other in ([1], None, "a"):
         with pytest.raises(OptionError, match="a dict from item to cluster, not"):
@@ -360,7 +360,7 @@ def test_one_table() -> None:
         read_pair("t", "p", table=rows, item=("a", "b"))
     with pytest.raises(FileFormatError, match="table="):
         read_pair("t", "p")
-    with pytest.raises(OptionError, match='cluster="t" has no use'):
+    with pytest.raises(OptionError, match='cluster="t" has no effect'):
         read_pair("t", "p", table=rows, cluster="t")
 
 

@@ -35,7 +35,8 @@ def test_verbs_overlap() -> None:
 
 def test_no_such_example() -> None:
     with pytest.raises(
-        OptionError, match=r"no example 'patents'; there are 'patentsview', 'wordnet_verbs'\. Did you mean"
+        OptionError,
+        match=r"no example 'patents'; the examples are 'patentsview', 'wordnet_verbs'\. Did you mean",
     ):
         fb.example("patents")
     with pytest.raises(OptionError, match="no example 5"):

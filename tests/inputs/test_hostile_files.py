@@ -208,7 +208,7 @@ def naive_line_too_deep(text: bytes, deepest: int = 64) -> int | None:
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a file system that takes any bytes for a name")
 def test_a_path_that_is_not_utf_8(tmp_path: Path) -> None:
     path = write(tmp_path / "plain.parquet", "parquet", PREDICTION).rename(tmp_path / "tr\udcfcth.parquet")
-    with refused(FileFormatError, "The path has to be UTF-8"):
+    with refused(FileFormatError, "is not UTF-8, as paths must be"):
         evaluate(TRUTH, path)
 
 

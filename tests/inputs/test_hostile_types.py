@@ -490,7 +490,9 @@ def test_sparse_labels_of_pandas_are_read(values) -> None:
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_items_left_out_are_named_where_none_is_in_common(engine) -> None:
-    with pytest.raises(EmptyInputError, match="cluster is null were left out, 1 of the prediction: fill in"):
+    with pytest.raises(
+        EmptyInputError, match=r"cluster is null were left out \(1 of the prediction\): fill in"
+    ):
         evaluate({0: "a"}, {-2: "b", 0: None}, nulls="drop", engine=engine)
 
 

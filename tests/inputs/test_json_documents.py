@@ -49,7 +49,7 @@ def test_json_lines_may_be_called_json(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "[[1, 2], [2, 3]]": "2 lists of 2; 1 values appear in several of them (first: 2)",
+    "[[1, 2], [2, 3]]": "2 lists of length 2, some of which share values (1 in all, first: 2)",
     '{"a": [1, 2], "b": [3]}': "an object of lists",
     '[1, "a"]': "a list of single values",
     "[]": "a list of nothing",

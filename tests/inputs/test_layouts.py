@@ -215,7 +215,7 @@ def test_columns_that_are_not_there_are_suggested(tmp_path: Path, capsys: pytest
 def test_a_source_on_one_side_only_says_what_to_type() -> None:
     linked = pa.table(OUTPUTS["Splink, linked"])
     truth = pa.table({"unique_id": [7, 8], "cluster": [1, 2], "dob": [1, 2]})
-    with pytest.raises(IdTypeError, match=r'omit it on both, item="unique_id"'):
+    with pytest.raises(IdTypeError, match=r'omit it on both sides instead: item="unique_id"'):
         fb.evaluate(truth, linked)
 
 

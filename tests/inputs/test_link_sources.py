@@ -36,10 +36,12 @@ def test_a_multiindex_of_two_frames_and_the_list_of_all_items() -> None:
     pairs = pd.MultiIndex.from_arrays(list(LINKS.values()), names=["rec_id_1", "rec_id_2"])
     for given in (pairs, pairs[:2], pd.Series(1.0, index=pairs), pd.DataFrame({"score": 1.0}, index=pairs)):
         with pytest.raises(
-            ColumnError, match=r"MultiIndex.*with (itself|one in both orders).*sources="
+            ColumnError, match=r"MultiIndex.*with (itself|another in both orders).*sources="
         ) as said:
             fb.Clustering.from_links(given)
-    assert "has id 2 with itself" in str(said.value) or "has id 0 with one in both orders" in str(said.value)
+    assert "pairs id 2 with itself" in str(said.value) or "pairs id 0 with another in both orders" in str(
+        said.value
+    )
     assert len(fb.Clustering.from_links(pairs, sources=False)) == 3
     assert (
         len(fb.Clustering.from_links(pd.MultiIndex.from_arrays([[1, 2, 2], [0, 0, 1]]))) == 3

@@ -189,7 +189,9 @@ def test_what_is_no_verdict_is_told_with_count() -> None:
             fb.Clustering.from_links(table("is_match", MATCH), verdict=wrong)
     with pytest.raises(ColumnError, match="no column 'x'"):
         fb.Clustering.from_links(table("is_match", MATCH), verdict="x")
-    with pytest.raises(ColumnError, match="is also that of an item or of scores"):
+    with pytest.raises(
+        ColumnError, match="cannot hold verdicts, because it is already an item or score column"
+    ):
         fb.Clustering.from_links(
             table("is_match", MATCH), "record_id_a", "record_id_b", verdict="record_id_a"
         )

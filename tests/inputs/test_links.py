@@ -128,7 +128,7 @@ def test_many_links_as_scipy_connects_them() -> None:
 @pytest.mark.parametrize("name", ["distance", "edit_distance", "dist", "dist_name"])
 def test_distances_that_are_taken_for_similarities_warn(name: str) -> None:
     links = {"left": ["a", "b"], "right": ["b", "c"], name: [0.1, 0.9]}
-    with pytest.warns(EvaluationWarning, match=f"'{name}' .* are named as distances, .* ascending=True"):
+    with pytest.warns(EvaluationWarning, match=f"'{name}' .* is named like a distance, .* ascending=True"):
         Clustering.from_links(links, score=name, threshold=0.5)
     Clustering.from_links(links, score=name, threshold=0.5, ascending=True)
     Clustering.from_links({**links, "distinct": [1, 2]}, score="distinct", threshold=1)
@@ -331,7 +331,9 @@ def test_source_columns_make_a_composite_id() -> None:
 
 
 def test_links_are_no_clustering() -> None:
-    with pytest.raises(ColumnError, match=r"With id_l and id_r it looks like a table of links.*from_links"):
+    with pytest.raises(
+        ColumnError, match=r"A table with id_l and id_r looks like a table of links.*from_links"
+    ):
         fb.evaluate(TRUTH, pd.DataFrame({"id_l": [1, 2], "id_r": [2, 3], "score": [0.5, 0.25]}))
 
 

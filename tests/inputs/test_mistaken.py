@@ -46,7 +46,7 @@ def test_records() -> None:
         IdTypeError, "the labels of the truth", "records (item, cluster)", "pandas.DataFrame(records)"
     ):
         evaluate(records, records)
-    with refused(IdTypeError, "the labels of the truth", "records, one for each item, to pandas.DataFrame"):
+    with refused(IdTypeError, "the labels of the truth", "records, one per item, to pandas.DataFrame"):
         evaluate([{"item": 1, "cluster": 1}], [1])
 
 
@@ -138,7 +138,7 @@ def test_dicts_of_columns(column: Any) -> None:
         {"item": column(["a", "b", "c"]), "cluster": column(each)} for each in (LABELS, OTHER)
     )
     for sides in ((truth, prediction), (truth, PREDICTION), (TRUTH, prediction)):
-        with refused(OptionError, "for a dict of columns Clustering.from_table"):
+        with refused(OptionError, "Clustering.from_table for a dict of columns"):
             evaluate(*sides)
     assert scores(Clustering.from_table(truth), Clustering.from_table(prediction)) == SCORES
     parts = {"item": ("x", 1), "b": ("x", 1), "c": ("y", 1)}
@@ -158,7 +158,7 @@ def test_lists_of_tables(tables: Any, table: Any) -> None:
     """What reads a file in parts gives one after the other."""
     part = table({"item": ["a"], "cluster": [1]})
     for sides in ((tables([part]), PREDICTION), (TRUTH, tables([part]))):
-        with refused(ColumnError, "Pass one table, such as", "pandas.concat"):
+        with refused(ColumnError, "Combine them into one table with pandas.concat"):
             evaluate(*sides)
 
 

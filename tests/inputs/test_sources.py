@@ -450,7 +450,7 @@ def test_kinds_that_never_match(a: Any, b: Any) -> None:
 
 
 def test_find_rejects_other_types() -> None:
-    with pytest.raises(IdTypeError, match="'1' cannot be in column 'item', of type int64"):
+    with pytest.raises(IdTypeError, match="'1' cannot be in column 'item', which has type int64"):
         as_column([1, 2], "item").find("1")
     with pytest.raises(IdTypeError, match="it is not valid text"):
         as_column(["a"], "item").find("\ud800")

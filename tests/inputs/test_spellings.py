@@ -22,10 +22,10 @@ COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "Zo\u00eb") for form in ("NF
     [
         ([COMPOSED], [DECOMPOSED], "in one Unicode normal form (NFC)"),
         (["007", "x"], ["7", "y"], "without leading zeros"),
-        (["crm:1"], ["1"], "without what is before the last of : / _ # -"),
-        (["a/b/1"], ["1"], "without what is before the last of : / _ # -"),
+        (["crm:1"], ["1"], "without everything up to the last : / _ # or -"),
+        (["a/b/1"], ["1"], "without everything up to the last : / _ # or -"),
         (["1.0"], ["1"], "without the .0 of whole numbers"),
-        (["CRM:A1"], ["a1"], "without what is before the last of : / _ # -, in lower case"),
+        (["CRM:A1"], ["a1"], "without everything up to the last : / _ # or -, in lower case"),
         ([("s", "01")], [("s", "1")], "without leading zeros"),
     ],
 )

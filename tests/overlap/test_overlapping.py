@@ -516,10 +516,10 @@ def test_files_that_do_not_fit_are_refused_before_they_are_read(tmp_path: Path) 
         pq.write_table(pa.table({"item": np.arange(n), "cluster": np.arange(n) // 3}), path)
     with pytest.raises(
         OptionError,
-        match=r"where 64 MiB are available; these need about 8\d MiB\. Score all rows of a sample",
+        match=r"where these need about 8\d MiB, but only 64 MiB are available\. Score all rows of a sample",
     ):
         fb.evaluate(*paths, overlapping=True, memory_limit="64MiB")
-    with pytest.raises(OptionError, match=r"; omit engine; these need about 8\d MiB$"):
+    with pytest.raises(OptionError, match=r"where these need about 8\d MiB, since .*; omit engine$"):
         fb.evaluate(*paths, overlapping=True, engine="disk")
 
 

@@ -215,7 +215,7 @@ def test_few_items_labelled() -> None:
         (lambda item: f"{item} ", "without surrounding spaces"),
         (lambda item: item.upper(), "in lower case"),
         (lambda item: f"00{item}", "leading zeros"),
-        (lambda item: f"source:{item}", "before the last"),
+        (lambda item: f"source:{item}", "up to the last"),
     ],
 )
 def test_few_ids_match(spelled, way) -> None:

@@ -768,7 +768,7 @@ def test_incomplete_clusters_are_warned_of(engine: Any) -> None:
     half = [set(sorted(own)[::2]) for own in OF_ALL[:60] if len(own) > 1]
     said = codes_of(*half, engine=engine)["partial-clusters"]
     assert said.startswith(
-        "Of 45 predicted clusters with several items, including some of a sampled cluster, 45 (100 %) also contain"
+        "Of 45 predicted clusters that have several items and share some with a sampled cluster, 45 (100 %) also"
     )
     one = codes_of(*[{min(own)} for own in OF_ALL], engine=engine)
     assert one["partial-clusters"].startswith("Each of the 100 sampled clusters has one item, and ")
