@@ -19,7 +19,7 @@ NOTES = """\
 Names of columns
   a,b             one column for the truth, one for the prediction: --item id,rec_id
   a+b             several columns that form one id: --item source+number
-  both            each side may have several: --item source+number,src+no
+  a+b,c+d         several columns on each side: --item source+number,src+no
   Write a comma or plus within a name as \\, or \\+.
   If a table lacks the default name and only one column remains unassigned, that column is used. Columns written by
   Splink, Zingg, dedupe and Senzing are recognised, and a note names them.

@@ -66,8 +66,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     _add_id_flags(parser)
     add = gate_group(parser)
     lost = (
-        "fail if more than this share of the weight changes its id; the ids are those assigned for --ids, "
-        "--item-ids or --registry, or else the cluster labels"
+        "fail if more than this share of the weight is in clusters whose ids change; ids are those assigned "
+        "for --ids, --item-ids or --registry, or else the cluster labels"
     )
     add("--fail-ids-lost", type=_share, metavar="SHARE", help=lost)
     over = "above a value, such as split_rate=0.05 or bad_distance=0.01@country=US; repeatable"

@@ -63,8 +63,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_options(group, "report", report="the best threshold, the curve, costliest merges and slices")
     add(
         "--out", metavar="DIR",
-        help="directory in which to write the whole curve, the clusters at the best threshold, the "
-        "costliest merges and the weakest links",
+        help="write the whole curve, the clusters at the best threshold, the costliest merges and the "
+        "weakest links to this directory",
     )  # fmt: skip
     limit = limit_of("the sweep, excluding the list of merges (see --merges)")
     add_options(parser.add_argument_group("work"), "memory_limit threads progress", memory=limit)

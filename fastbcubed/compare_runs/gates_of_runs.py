@@ -62,8 +62,7 @@ def require_worse(bound: Bound, written: str) -> Bound:
         raise OptionError(f"{written}: neither higher nor lower {name} is better, so no run can be worse")
     if not 0 <= bound.value < math.inf:
         raise OptionError(
-            f"{written}: how {'much worse' if is_score(bound.name) else 'different'} {name} may be must be 0 "
-            "or more"
+            f"{written}: the allowed {'loss' if is_score(bound.name) else 'difference'} of {name} must be 0 or more"
         )
     return replace(bound, name=name)
 

@@ -307,7 +307,7 @@ class Diff(DiffWithIds):
                 return self.evaluation.interval(meant(which), level=level, unit=unit)
         if unit != COMPONENT:
             raise OptionError(
-                f"{metric.name} has intervals only for {arg('unit', COMPONENT)}, not {quoted(unit)}"
+                f"intervals of {metric.name} are available only with {arg('unit', COMPONENT)}, not {quoted(unit)}"
             )
         judgement = self._require_judged(metric.name)
         value, found = judgement.overall([metric])[metric.name], judgement.errors([metric])

@@ -307,7 +307,7 @@ def require_items(table: Contingency, metrics: list[Metric], beta: float, *, by_
 def _not_kept(names: Sequence[str]) -> Message:
     """Return a message that scores need the weights of items, which were not kept."""
     return Message(
-        f"{', '.join(names)} take{'s' * (len(names) == 1)} the weight of each item, but the items were not "
+        f"{', '.join(names)} need{'s' * (len(names) == 1)} the weight of each item, but the items were not "
         f"kept; evaluate or save with {arg('keep', 'items')} to have it"
     )
 

@@ -255,8 +255,8 @@ def _with_best(metric: Metric) -> Metric:
         if (np.array(wrong) >= best).all():
             return replace(metric, low=best, best="lower")
     raise MetricError(
-        f"the formula {metric.name} has no best value to measure loss from: where fp and fn are 0, it is not the same "
-        "for all tp, or neither the largest nor the smallest value; explain a formula that is, such as tp / (tp + fn)"
+        f"the formula {metric.name} has no best value to measure loss from: where fp and fn are 0, its value must be "
+        "the same for all tp, and the largest or the smallest of all; explain a formula such as tp / (tp + fn)"
     )
 
 
@@ -458,8 +458,9 @@ def explain_rows(
     if n_units < FEWEST:
         raise OptionError(
             f"the items are in {counted(n_units, 'component')} of truth and prediction, but at least {FEWEST} are "
-            "needed: half of the components are searched and half tested. See which "
-            'clusters join them with .clusters("pred", limit=5); slices that you name need no search: .slices(...)'
+            "needed: half of the components are searched and half tested. To see "
+            'which clusters join them, call .clusters("pred", limit=5). Slices that you name need no search: call '
+            ".slices(...)"
         )
     if options.min_items > units.size:
         raise OptionError(

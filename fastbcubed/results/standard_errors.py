@@ -138,7 +138,7 @@ def why_none(metric: Metric, *, overlapping: bool = False) -> str | None:
     if is_mean(metric) or has_sums_by_unit(metric, overlapping=overlapping):
         return None
     if not metric.overall_only:
-        reason = "it needs the true negatives of overlapping clusters, or of items that leave out themselves"
+        reason = "it needs the true negatives of overlapping clusters, or leaves out the item itself"
     else:
         reason = (
             "it depends on all cells at once and cannot be written in terms of sums over independent units"

@@ -473,7 +473,7 @@ def test_errors_and_intervals(tmp_path: Path) -> None:
     for row in table:
         low, high = d.interval(row["score"])
         assert (row["low"], row["high"]) == (low, high) and low <= row["value"] <= high
-    with pytest.raises(OptionError, match='only for unit="component"'):
+    with pytest.raises(OptionError, match='only with unit="component"'):
         d.interval("iq", unit="true_cluster")
     shown = d.to_dict()["intervals"]
     assert shown == {name: d.interval(name)._asdict() for name in d.overall}

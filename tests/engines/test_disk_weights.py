@@ -294,7 +294,7 @@ def test_scores_that_come_later():
     expected = fb.evaluate(*sides, weight=weight)
     for name in ("elm_recall", "pair_f1"):
         assert kept.metric(name) == pytest.approx(expected.metric(name), rel=1e-15)
-    with pytest.raises(NotKeptError, match="elm_recall takes the weight of each item"):
+    with pytest.raises(NotKeptError, match="elm_recall needs the weight of each item"):
         on_disk(*sides, weight=weight).metric("elm_recall")
     with pytest.raises(MetricError, match=r'To have the score, name it in metrics= .*, or .* keep="items";'):
         on_disk([0, 0, 1], [0, 0, 1], weight=weight).metric("pair_f1")

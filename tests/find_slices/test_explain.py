@@ -445,10 +445,10 @@ def test_own_formulas_are_explained_as_scores_with_names() -> None:
         assert rows[0]["slice"] == expected[0]["slice"]
     refused = [
         (lambda tp, fp, fn, tn: tn / (tn + fn), "takes true negatives, which depend on all items"),
-        (lambda tp, fp, fn, tn: tp, r"has no best value .* not the same for all tp"),
+        (lambda tp, fp, fn, tn: tp, r"has no best value .* must be the same for all tp"),
         (
             lambda tp, fp, fn, tn: tp / (tp + fp) - fn / (fn + 1) + fp,
-            r"has no best value .* nor the smallest",
+            r"has no best value .* or the smallest",
         ),
     ]
     for formula, message in refused:

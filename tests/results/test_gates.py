@@ -467,7 +467,7 @@ def test_the_same_items_or_nearly_so_are_compared(linked, capsys) -> None:
         ("--fail-worse f1=0.1", "--baseline is missing"),
         ("--baseline nowhere", "--fail-worse is missing"),
         ("--baseline nowhere --fail-worse f1=0.1", "nowhere cannot be read as the JSON of an evaluation"),
-        ("--baseline X --fail-worse f1=-0.1", "how much worse f1 may be must be 0 or more"),
+        ("--baseline X --fail-worse f1=-0.1", "the allowed loss of f1 must be 0 or more"),
         ("--baseline X --fail-worse expected_mutual_info=1", "so no run can be worse"),
         ("--baseline X --fail-worse nothing=1", "Unknown score 'nothing'"),
         ("--baseline X --fail-worse f1", "SCORE=VALUE"),
