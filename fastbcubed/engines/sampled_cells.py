@@ -172,7 +172,11 @@ def _in_blocks(sample: Clustering, request: Request, pool: Pool) -> tuple[Touche
     if isinstance(given.prediction, Clustering | Mapping):
         both = Given(sample, _prediction(given))
     else:
-        both = Given(sample, given.prediction, given.item, given.cluster)
+        # the sample is read already, so that only the prediction has columns to name
+        item, cluster = (
+            (None, own[1]) if isinstance(own, tuple) else own for own in (given.item, given.cluster)
+        )
+        both = Given(sample, given.prediction, item, cluster)
     pair = open_pair(both, Cut(disk.block_rows(request.limit, pool.threads), request.spill_dir))
 
     def count(choice: Choice) -> tuple[Touched, Clustering]:

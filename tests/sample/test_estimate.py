@@ -8,7 +8,7 @@ import pickle
 import re
 import warnings
 from fractions import Fraction as Fr
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -351,9 +351,10 @@ def test_files_and_composite_ids(tmp_path: Path) -> None:
     prediction = pa.table({"s": ["x"] * 8, "id": list(PREDICTION), "cluster": list(PREDICTION.values())})
     pq.write_table(sample, tmp_path / "sample.parquet")
     pq.write_table(prediction, tmp_path / "prediction.parquet", row_group_size=3)
-    for engine in ("memory", "disk", None):
+    ids = ["s", "id"]
+    for engine, item in product(("memory", "disk", None), (ids, (ids, ids))):
         est = fb.estimate(
-            str(tmp_path / "sample.parquet"), tmp_path / "prediction.parquet", item=["s", "id"],
+            str(tmp_path / "sample.parquet"), tmp_path / "prediction.parquet", item=item,
             cluster=("person", "cluster"), sampling="w", engine=engine, threads=1,
         )  # fmt: skip
         assert told(est) == wanted
