@@ -132,7 +132,7 @@ def test_a_run_that_is_worse_fails(paths, capsys, gate, code):
         ("--baseline nix", "the baseline 'nix' is not one of the runs"),
         ("--level 2", "level must be a confidence"),
         ("--unit nix", "there is no attribute 'nix'"),
-        ("--fail-worse f1=-1", "how much worse"),
+        ("--fail-worse f1=-1", "the allowed loss of f1"),
         ("--fail-worse pairs=0.1", "is a family"),
     ],
 )

@@ -200,7 +200,7 @@ def test_reports_that_cannot_explain_are_not_written(here, capsys, argv: str, me
         ),
         ("explain truth.parquet pred.parquet --loss pair_f1", "pair_f1 is not a mean over items"),
         ("explain truth.parquet pred.parquet --depth 9", "depth must be a number of attributes"),
-        ("explain truth.parquet pred.parquet --level 2", "level is"),
+        ("explain truth.parquet pred.parquet --level 2", "--level must be a false discovery rate"),
         (
             "explain cells --weighting outer",
             "--weighting applies to TRUTH and PREDICTION, but cells is already evaluated",
