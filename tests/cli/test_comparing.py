@@ -57,7 +57,7 @@ def test_wrong_names_say_so(named, said):
 
 def test_show_has_the_slices_that_were_printed(paths, capsys):
     """In part x the runs are the same; in part y, new finds the third cluster: recall from 1/2 to 3/4."""
-    command = "compare truth.parquet old=old.parquet new=new.parquet --slice part --worst 1 --out compared"
+    command = "compare truth.parquet old=old.parquet new=new.parquet --slice part --out compared"
     assert main(f"{command} --json".split()) == 0
     printed = capsys.readouterr().out
     assert main("show compared --json".split()) == 0
