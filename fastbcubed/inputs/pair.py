@@ -202,8 +202,11 @@ def default_for_truth_only(prediction: Any) -> str:
     return "singleton" if alone else "drop"
 
 
-def read_pair(given: Given) -> Pair:
-    """Read the two sides of an evaluation from any source, each as a single block."""
+def read_pair(given: Given, *, again: bool = False) -> Pair:
+    """Read the two sides of an evaluation from any source, each as a single block.
+
+    `again` says that the truth has been read for another pair, so that names of its columns have been used.
+    """
     truth, prediction, weight = given.truth, given.prediction, given.weight
     named = not (is_one_of(given.item, ("item",)) and is_one_of(given.cluster, ("cluster",)))
     if given.table is not None:
@@ -224,7 +227,7 @@ def read_pair(given: Given) -> Pair:
             )
         else:
             truth, prediction, weight = by_position(truth, prediction, weight, given.overlapping)
-            sides = _from_two(truth, prediction, weight, given)
+            sides = _from_two(truth, prediction, weight, given, again=again)
     weight_table: tuple[Column, np.ndarray] | None = None
     if isinstance(weight, str):
         weight_table = _weights_of(given.weighing, sides)
@@ -246,7 +249,7 @@ def read_pair(given: Given) -> Pair:
             joined[0].refuse_nulls()
     own = zip(sides, (truth, prediction), strict=True)
     made = any(side.attributes is not None and not isinstance(given, Clustering) for side, given in own)
-    if named and given.table is None and not made:
+    if named and given.table is None and not made and not again:
         joins = weight_table is not None or attribute_table is not None
         for name, asked in (("item", given.item), ("cluster", given.cluster)):
             if asked != name and not (name == "item" and joins):
@@ -314,7 +317,9 @@ def pair_of_table(
     return sides[0], sides[1]
 
 
-def _from_two(truth: Any, prediction: Any, weight: Any, asked: Given) -> tuple[Clustering, Clustering]:
+def _from_two(
+    truth: Any, prediction: Any, weight: Any, asked: Given, *, again: bool
+) -> tuple[Clustering, Clustering]:
     series = is_pandas(truth, "Series") and is_pandas(prediction, "Series")
     if series and not truth.index.equals(prediction.index):
         raise AlignmentError(
@@ -326,6 +331,8 @@ def _from_two(truth: Any, prediction: Any, weight: Any, asked: Given) -> tuple[C
     refuse_items_with_clusters(truth, prediction)
     refuse_one_result(truth, prediction)
     requests = side_requests(asked.item, asked.cluster, asked.names, asked.run, joins=asked.joins)
+    if again:
+        requests = requests[0]._replace(own={}), requests[1]
     sides = [
         one_side(given, own, weight, asked.overlapping)
         for given, own in zip((truth, prediction), requests, strict=True)
@@ -719,8 +726,9 @@ class _Opening:
             self._truth = pair.first[0]
             return pair
         if self._truth.weight is None:
-            return read_pair(replace(given, truth=self._truth))
-        pair = read_pair(replace(given, truth=self._truth, weight=None))  # weights have been read
+            return read_pair(replace(given, truth=self._truth), again=True)
+        # weights have been read
+        pair = read_pair(replace(given, truth=self._truth, weight=None), again=True)
         prediction = pair.first[1]
         own = own_weight(prediction, given.weight)
         return pair if own is None else Pair.of(pair.first[0], replace(prediction, weight=own))

@@ -102,3 +102,12 @@ def test_links_on_both_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert cli.main(["evaluate", *sides, *how, "--json"]) == 0
     scores = json.loads(capsys.readouterr().out)["overall"]
     assert (scores["precision"], scores["recall"]) == pytest.approx((2 / 3, 3 / 4))
+
+
+def test_names_of_the_truth_alone_where_runs_have_no_columns() -> None:
+    """They were used when the first run was read, and were refused with the second."""
+    truth = pa.table({"id": [1, 2, 3], "person": [1, 1, 2]})
+    runs = {name: {1: name, 2: "x", 3: name} for name in ("a", "b", "c")}
+    for how in ({"item": "id", "cluster": "person"}, {"item": ("id", None), "cluster": ("person", None)}):
+        cmp = fb.compare(truth, runs, **how)
+        assert [cmp[name].recall for name in runs] == pytest.approx([2 / 3] * 3)
