@@ -266,10 +266,10 @@ def test_scores_that_take_the_items_leave_the_others_alone(
         assert loaded.clusters(side).equals(rest)
         assert loaded.clusters(side, order_by="precision").num_rows == 2
         for name in own:
-            with pytest.raises(NotKeptError, match=f'{name} takes .*keep="items"'):
+            with pytest.raises(NotKeptError, match=f'{name} needs .*keep="items"'):
                 loaded.clusters(side, order_by=name)
     other = "extended_elm_recall" if overlapping else "elm_recall"
-    with pytest.raises(NotKeptError, match=f'{other} takes .*keep="items"'):
+    with pytest.raises(NotKeptError, match=f'{other} needs .*keep="items"'):
         loaded.metric(other)
     loaded.save(tmp_path / "again", keep="cells")
     assert fb.load(tmp_path / "again").clusters("true").equals(loaded.clusters("true"))
@@ -467,7 +467,7 @@ def test_clusters_without_a_score_of_weighted_items_say_so(tmp_path: Path) -> No
     )
     ev.save(tmp_path / "cells", keep="cells")
     with pytest.warns(
-        EvaluationWarning, match=r'lacks some scores: elm_f1 takes .* save with keep="items"'
+        EvaluationWarning, match=r'lacks some scores: elm_f1 needs .* save with keep="items"'
     ) as said:
         assert fb.load(tmp_path / "cells").clusters("true").column_names[-1] == "f1"
     assert said[0].filename == __file__
