@@ -65,7 +65,8 @@ def test_both_tiers_agree_to_the_last_bit_on_all_that_warm_up_runs(monkeypatch) 
                     array[...] = saved
             compiled = self.dispatcher(*interpreter.writable(arguments))
             pairs = zip(results + after, [*values_of(compiled), *arrays], strict=True)
-            if self.loops is not self.python:  # sorts rows in place of filling tables in workspace
+            # NumPy versions leave workspace as it is, also where another kernel calls one
+            if self.loops is not self.python or self.__name__ == "square_ranges":
                 pairs = [
                     pair for pair in pairs if not any(pair[1] is each for each in workspace(self, arguments))
                 ]

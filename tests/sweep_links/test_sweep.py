@@ -1,6 +1,7 @@
 """What `fastbcubed.sweep` takes, and what its result answers."""
 
 import copy
+import itertools
 import json
 import math
 import pickle
@@ -716,9 +717,20 @@ def test_precision_by_recall_names_thresholds() -> None:
         assert typed.equals(exact)  # what the label says is what the point is
     assert len({row["text"] for row in rows}) == len(rows)
     low, high = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
-    for layer in labels:  # no label leaves the plot at its left end
-        shares = [(row["recall"] - low) / (high - low) for row in layer["data"]["values"]]
-        assert {share >= 0.25 for share in shares} == {layer["mark"]["align"] == "right"}
+    boxes = []
+    for layer in labels:  # no label leaves the plot at its left end, and none stands on another
+        mark = layer["mark"]
+        for row in layer["data"]["values"]:
+            x, y = (
+                spec[size] * (row[name] - low) / (high - low)
+                for size, name in (("width", "recall"), ("height", "precision"))
+            )
+            wide = 6 * len(row["text"])  # at least so many pixels
+            left = x + mark["dx"] - wide * (mark["align"] == "right")
+            boxes.append((left, left + wide, y - mark["dy"] - 5, y - mark["dy"] + 5))
+    assert min(box[0] for box in boxes) >= 0
+    for (a, b, c, d), (e, f, g, h) in itertools.combinations(boxes, 2):
+        assert b <= e or f <= a or d <= g or h <= c
     with pytest.raises(MetricError, match="precision, recall and f1"):
         fb.charts.precision_recall(fb.sweep(TRUTH, LINKS, metrics="rand"))
 
