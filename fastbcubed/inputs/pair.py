@@ -203,10 +203,7 @@ def default_for_truth_only(prediction: Any) -> str:
 
 
 def read_pair(given: Given, *, again: bool = False) -> Pair:
-    """Read the two sides of an evaluation from any source, each as a single block.
-
-    `again` says that the truth has been read for another pair, so that names of its columns have been used.
-    """
+    """Read two sides from any source, each as a single block; `again` with a truth that was read for another pair."""
     truth, prediction, weight = given.truth, given.prediction, given.weight
     named = not (is_one_of(given.item, ("item",)) and is_one_of(given.cluster, ("cluster",)))
     if given.table is not None:
@@ -220,11 +217,8 @@ def read_pair(given: Given, *, again: bool = False) -> Pair:
         if not named and starts_as_integers(truth) and starts_as_integers(prediction):
             # Two arrays of integers can only be labels by position. Tables, Series, sets and pairs are not looked for,
             # which would take as long as scoring a few thousand items.
-            true_name, pred_name = given.names
-            sides = _of_one_length(
-                Clustering.from_labels(truth, name=true_name),
-                Clustering.from_labels(prediction, name=pred_name),
-            )
+            labels = zip((truth, prediction), given.names, strict=True)
+            sides = _of_one_length(*(Clustering.from_labels(own, name=name) for own, name in labels))
         else:
             truth, prediction, weight = by_position(truth, prediction, weight, given.overlapping)
             sides = _from_two(truth, prediction, weight, given, again=again)
