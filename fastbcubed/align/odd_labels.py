@@ -60,7 +60,7 @@ def odd_texts(labels: Column) -> dict[str, int]:
 
 
 def odd_and_alike(labels: Column) -> dict[str, int]:
-    """Return odd labels, and labels that differ from one of them by white space only, with their numbers of rows."""
+    """Return the row counts of odd labels, and of labels that differ from one of them only in whitespace."""
     odd = odd_texts(labels)
     alike = [text for text in dict.fromkeys(map(str.strip, odd)) if text not in odd]
     return odd | {text: n for text in alike[:MOST] if (n := labels.find(text).size)}

@@ -358,7 +358,7 @@ def wrapped(line: str, width: int) -> str:
 
 
 class Parser(argparse.ArgumentParser):
-    """Parses flags; reports a wrong flag in two lines rather than with the whole usage."""
+    """Parses flags; reports an invalid flag in two lines instead of printing the full usage message."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise for a command or value that is not among the choices, suggesting the most similar one."""

@@ -202,8 +202,8 @@ def bounds_of(
             require_code(code)
     except OptionError as error:
         raise OptionError(
-            f"--fail-on-warning: {error}. For any warning, put the flag after TRUTH and PREDICTION, before "
-            "another flag or last"
+            f"--fail-on-warning: {error}. To fail on any warning, give the flag without a code: put it "
+            "last, or directly before another flag"
         ) from None
     return bounds, worse
 

@@ -117,8 +117,8 @@ def _result(options: argparse.Namespace) -> Any:
         (path,) = options.paths
         if not isinstance(found, fb.Evaluation | fb.Diff):
             raise NotKeptError(
-                f"{path} has no clusters or items to open; to show the result itself, pass no --pred, --true "
-                "or --item"
+                f"{path} has no clusters or items to open; to show the result itself, omit --pred, --true "
+                "and --item"
             )
         command = "diff" if isinstance(found, fb.Diff) else "evaluate"
         require_items(_as_evaluation(found)[0], path, "nothing can be opened", command)

@@ -463,7 +463,7 @@ def ranking_grid(ranking: Sequence[Mapping[str, Any]]) -> Grid:
 
 
 def differences_section(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
-    """Yield the differences from the baseline, on a page as a chart and a table for each run."""
+    """Yield the differences from the baseline; in a report, as a chart and a table for each run."""
     rows = list(deltas_of(cmp))
     if not asked.page:
         names = distinct([metric.name for metric in cmp.metrics], cmp[cmp.baseline].overall)

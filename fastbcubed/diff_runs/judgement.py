@@ -91,8 +91,8 @@ def label(
     rows, keys = rows[known], found.true_keys[known]
     if not (cell[rows] >= 0).any():
         raise OptionError(
-            f"none of the items that {truth.name} labels is in baseline and experiment, so it cannot judge "
-            f"anything; leave {arg('truth', ...)} out"
+            f"none of the items that {truth.name} labels is in both the baseline and the experiment, so no change "
+            f"can be judged; omit {arg('truth', ...)}"
         )
     assert isinstance(items, AlignedItems)
     labelled = _labelled(ev, rows, keys, items.in_prediction)

@@ -354,7 +354,7 @@ def _missing(rows: Source, named: Mapping[str, Sequence[str]], names: Sequence[s
 
 
 def _alternatives(ways: Sequence[_Way], typed: Typed) -> list[str]:
-    """Return the arguments that select each of several readings, limited to parts in which these differ."""
+    """Return, for each of several readings, the arguments that select it, limited to the parts in which they differ."""
     columns = [way.columns for way in ways]
     return [
         typed({part: names for part, names in own.items() if any(each[part] != names for each in columns)})

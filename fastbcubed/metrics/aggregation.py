@@ -306,8 +306,8 @@ def item_matrix(contingency: Contingency, metric: Metric) -> Confusion:
 def _rows(contingency: Contingency, metric: Metric) -> Any:
     if contingency.rows is None:
         raise MetricError(
-            f"{metric.name} with weights needs the items themselves, and this contingency was made from "
-            f"cells alone; build it from labels, or with {arg('weighting', 'outer')}"
+            f"{metric.name} with weights needs the items themselves, but this contingency table was made from "
+            f"cells only; build it from labels, or with {arg('weighting', 'outer')}"
         )
     return contingency.rows
 

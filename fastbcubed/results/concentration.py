@@ -231,7 +231,7 @@ class SizeClasses:
     def of(
         cls, n: NDArray[np.int64], weight: Floats, losses: Mapping[str, Floats], *, outer: bool
     ) -> SizeClasses:
-        """Return totals of clusters, from the items, weight and losses of each; clusters without items are left out."""
+        """Return totals of the clusters by size, from the item count, weight and losses of each; skip empty ones."""
         found, columns = cls.none(), [weight, *(losses[name] for name in LOSSES)]
         for start, stop in blocks(n.size, AT_ONCE):
             sizes, *figures = (

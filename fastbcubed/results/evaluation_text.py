@@ -77,7 +77,7 @@ def groups_of(units: Units, few: Mapping[str, int]) -> str:
 
 
 def _kind_of_error(ev: Evaluation) -> str:
-    """Return a sentence on the foreign and missing shares of an item's clusters, the larger first."""
+    """Return a sentence on the wrong share of an item's predicted cluster and the missing share of its true one."""
     rates = _rates(ev)
     if rates is None:
         return ""

@@ -204,7 +204,7 @@ def as_bounds(
             require_bound(Bound.of(name, value, best == "higher"), f"{name}={value:g}", scores=scores)
         )
     if not found:
-        raise OptionError('name the bounds, such as f1=0.9 or "f1>=0.9@country=US"')
+        raise OptionError('no bounds were given; pass some, such as f1=0.9 or "f1>=0.9@country=US"')
     return found
 
 

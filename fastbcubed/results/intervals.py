@@ -158,7 +158,7 @@ def of_slice(
 
 
 def named_ends(score: str, ends: Interval | None) -> dict[str, float | None]:
-    """Return the ends of an interval by the names of their columns, with None for no interval.
+    """Return an interval's ends by column name; both are None if there is no interval.
 
     >>> named_ends("f1", Interval(0.5, 0.9)), named_ends("f1", None)
     ({'f1_low': 0.5, 'f1_high': 0.9}, {'f1_low': None, 'f1_high': None})

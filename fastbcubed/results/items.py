@@ -518,7 +518,7 @@ class Kept:
         return without_noise(labels, self.policies.noise_of(side))
 
     def all_labels(self, side: str) -> AbstractContextManager[Callable[[RowNumbers], pa.Array]]:
-        """Return a context manager for the function `cluster_labels` of a side, to read all labels in batches."""
+        """Return a context manager that yields a side's `cluster_labels`, for reading all labels in batches."""
         every = getattr(self.labels, "all_of", None)
         return nullcontext(partial(self.cluster_labels, side)) if every is None else every(side)
 

@@ -262,8 +262,8 @@ def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
         or not (isinstance(by, Iterable) or math.isfinite(as_float(by)))
     ):
         raise SliceError(
-            f"bins of {name!r} need a number as their width or a list of edges; dates also allow "
-            f'"year", "quarter" or "month", or several of them, such as "6 months"; not {quoted(by)}'
+            f"bins of {name!r} must be a width (a number) or a list of edges, or, for dates, "
+            f'"year", "quarter", "month" or a multiple such as "6 months", not {quoted(by)}'
         )
     if not isinstance(by, Iterable):
         if not by > 0:

@@ -503,8 +503,8 @@ def _rows_of_mask(
         )
     if not np.array_equal(found[0], found[-1]):
         raise SliceError(
-            f"the mask of {name} is ambiguous: the {TRUTH} has as many rows as items() lists items, but the "
-            "two differ; pass a list of items"
+            f"the mask of {name} is ambiguous: its length fits both the rows of the {TRUTH} and the items that "
+            "items() lists, and these readings select different items; pass a list of items"
         )
     return found[0]
 

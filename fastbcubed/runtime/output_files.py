@@ -309,7 +309,7 @@ def _lock(directory: Path) -> int | None:
 
 @contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """Keep other processes from moving files of a directory during this context, where locks are supported."""
+    """Where locks are supported, keep other processes from moving files in a directory inside this context."""
     if sys.platform == "win32":
         yield
         return

@@ -109,7 +109,7 @@ def test_a_score_that_is_not_defined_fails(ev) -> None:
 @pytest.mark.parametrize(
     ("gates", "named", "error", "message"),
     [
-        ((), {}, OptionError, "name the bounds, such as"),
+        ((), {}, OptionError, "no bounds were given; pass some, such as"),
         (("f1>0.9",), {}, OptionError, "write a gate as"),
         ((0.9,), {}, OptionError, "write a gate as"),
         (("f1>=0.9@",), {}, OptionError, "write a gate as"),

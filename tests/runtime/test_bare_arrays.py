@@ -31,7 +31,7 @@ TRUTH, LINKS = {"a": 1, "b": 1}, [("a", "b", 0.5)]
         ("metrics", "f1", lambda given: fb.estimate(TRUTH, TRUTH, metrics=given)),
         ("checks", "rag_bag", lambda given: check_constraints("bcubed_f1", checks=given)),
         ("thresholds", 0.5, lambda given: fb.sweep(TRUTH, LINKS, thresholds=given)),
-        ("a number as their width or a list of edges", 10, lambda given: fb.bins("year", given)),
+        (r"a width \(a number\) or a list of edges", 10, lambda given: fb.bins("year", given)),
         ("the subset must be a list of items or a mask", 1, EV.subset),
         ("'VIP' must be a list of items or a mask", 1, lambda given: EV.slices({"VIP": given})),
         ("a list of clusters", "ab", fb.Clustering.from_clusters),
