@@ -48,13 +48,13 @@ WRONG: dict[str, tuple[type[Exception], str, pa.Table, pa.Table, dict[str, Any]]
     "two weights": (errors.DuplicateItemError, "with a different weight",
                     changed(TRUTH, item=[1, 1, 3], cluster=["a", "a", "b"]), changed(PREDICTION),
                     {"weight": "w", "duplicates": "drop"}),
-    "no weight": (errors.WeightError, r"1 of 3 weights of the truth are out of range \(0.0 of items 2\)",
+    "no weight": (errors.WeightError, r"1 of 3 weights of the truth are out of range \(0.0 for items 2\)",
                   changed(TRUTH, w=[1.0, 0.0, 2.0]), changed(PREDICTION), {"weight": "w"}),
     "NaN": (errors.WeightError, r"2 of 3 values of column 'w' of the truth are null or NaN \(first items: 1, 3\)",
             changed(TRUTH, w=[float("nan"), 1.0, None]), changed(PREDICTION), {"weight": "w"}),
-    "negative and infinite": (errors.WeightError, r"2 of 3 weights of the truth are out of range \(-1.0, inf of items",
+    "negative and infinite": (errors.WeightError, r"2 of 3 weights of the truth are out of range \(-1.0, inf for items",
                               changed(TRUTH, w=[-1.0, 1.0, float("inf")]), changed(PREDICTION), {"weight": "w"}),
-    "bad table": (errors.WeightError, r"1 of 3 weights of the weight table are out of range \(-1.0 of items 2\)",
+    "bad table": (errors.WeightError, r"1 of 3 weights of the weight table are out of range \(-1.0 for items 2\)",
                   changed(TRUTH), changed(PREDICTION),
                   {"weight": pa.table({"item": [1, 2, 3], "weight": [1.0, -1.0, 2.0]})}),
     "repeated in the table": (errors.DuplicateItemError, "the weight table",
@@ -147,7 +147,7 @@ def test_rows_that_change_between_readings_are_noticed(spark: Any, monkeypatch: 
     sides = [frame(spark, table, 1) for table in (changed(TRUTH), changed(PREDICTION))]
     for change, message in (
         ({"n_rows": 4}, "2 of the 8 rows"),
-        ({"weight": 7.0}, "add up to 7.0, and those"),
+        ({"weight": 7.0}, "add up to 7.0, but those"),
     ):
 
         def before(*args: Any, **options: Any) -> list[Looked]:
