@@ -1,4 +1,4 @@
-"""Choice of the engine: the disk engine if files do not fit in memory."""
+"""Choice of the engine: the disk engine if files do not fit in memory, or other rows within a limit that is set."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
         raise OptionError(f'{arg("engine")} must be "memory", "disk" or "spark", not {quoted(engine)}')
     files = list(request.given.sources)
     if engine == "spark" or any(map(is_spark, files)):
+        run = _spark(engine)
         for name in ("memory_limit", "spill_dir"):  # Spark has settings of its own
             refuse_idle(getattr(request, name) is not None, name, "the disk engine")
-        return _spark(engine)
+        return run
     if engine == "memory":
         _require_room(request, [*files, *(source for other in others for source in other.given.sources[1:])])
         return memory.run
@@ -46,7 +47,7 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
     files += [source for other in others for source in other.given.sources[1:]]
     if request.given.overlapping:
         return _overlapping(engine, request, files)
-    if engine is None and ((needed := _bytes_in_memory(files)) is None or needed <= request.limit):
+    if engine is None and ((needed := _bytes_to_load(request, files)) is None or needed <= request.limit):
         return memory.run
     from fastbcubed.engines import disk
 
@@ -68,7 +69,7 @@ def _require_room(request: Request, files: Sequence[Any]) -> None:
 
 def _overlapping(engine: str | None, request: Request, files: Sequence[Any]) -> Run:
     """Return the memory engine, the only one for overlapping clusterings; raise OptionError if they would not fit."""
-    needed = _bytes_in_memory(files, MEMBERSHIP_BYTES)
+    needed = _bytes_to_load(request, files, MEMBERSHIP_BYTES)
     takes = "" if needed is None else f", where these need about {readable(needed)}"
     if engine == "disk":
         raise OptionError(
@@ -97,6 +98,13 @@ def _spark(engine: str | None) -> Run:
     from fastbcubed.spark import driver
 
     return driver.run
+
+
+def _bytes_to_load(request: Request, sources: Sequence[Any], row_bytes: int = ROW_BYTES) -> int | None:
+    """Return `_bytes_in_memory`, or None without a limit if a source is in memory already: then it has room there."""
+    if request.memory_limit is None and not all(map(is_path, sources)):
+        return None
+    return _bytes_in_memory(sources, row_bytes)
 
 
 def _bytes_in_memory(sources: Sequence[Any], row_bytes: int = ROW_BYTES) -> int | None:

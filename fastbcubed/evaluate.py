@@ -133,10 +133,10 @@ def evaluate(
         Where the work is done. The disk engine reads files block by block and spills what does not fit in memory. It
         finds labels of clusters that are not integers by reading the input again. By default, it is used for Parquet
         and Arrow IPC files that would not fit in memory, and for labels, dicts and frames whose rows would not fit
-        within `memory_limit`. Overlapping clusterings are only scored in memory, which takes about 100 bytes per row.
-        It writes record-batch readers, data sets and relations of DuckDB to disk while reading them; the memory engine
-        reads them whole. Spark DataFrames are scored on Spark through the
-        DataFrame API only, so Spark Connect works. They are read two or three times, so persist those that are
+        within a `memory_limit` that is set. Overlapping clusterings are only scored in memory, which takes about 100
+        bytes per row. The disk engine writes record-batch readers, data sets and relations of DuckDB to disk while
+        reading them; the memory engine reads them whole. Spark DataFrames are scored on Spark through the DataFrame API
+        only, so Spark Connect works. They are read two or three times, so persist those that are
         expensive to compute. `attributes` and a `weight` by item are DataFrames too, and `out` may be a URI; scores
         that need all cells at once are not computed, nor subsets by name.
     memory_limit : int or str, optional

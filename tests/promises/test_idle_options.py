@@ -102,6 +102,18 @@ def test_a_limit_of_what_is_in_memory(limit: str | None, run: Any) -> None:
     assert choose(None, Request(Given(labels, labels), policies, memory_limit=limit)) is run
 
 
+@pytest.mark.parametrize("overlapping", [False, True])
+def test_what_is_in_memory_has_no_limit_of_its_own(
+    overlapping: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Labels that are in memory are scored there, however little memory is left; files are not."""
+    for module in ("choose_engine", "runtime.memory_budget"):
+        monkeypatch.setattr(f"fastbcubed.{module}.available_memory", lambda: 1 << 20)
+    labels = np.broadcast_to(1, 600_000)
+    policies = Policies.of(None, "raise", "raise", None, truth_only="drop")
+    assert choose(None, Request(Given(labels, labels, overlapping=overlapping), policies)) is memory.run
+
+
 def test_a_limit_of_the_memory_engine_is_kept() -> None:
     """Who names that engine gets it if there is room, and an error that says how much it takes if there is not."""
     labels = np.broadcast_to(1, 600_000)  # both sides are 73 MiB
