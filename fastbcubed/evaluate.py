@@ -13,7 +13,8 @@ from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
 from fastbcubed.errors import OptionError, arg, quoted
 from fastbcubed.inputs.arrays import is_spark
-from fastbcubed.inputs.pair import Given, PerSide, default_for_truth_only, open_pair
+from fastbcubed.inputs.pair import Given, default_for_truth_only, open_pair
+from fastbcubed.inputs.side_columns import PerSide
 from fastbcubed.inputs.tables import CLUSTER, ITEM
 from fastbcubed.metrics.overlap_scores import MATCHES, SIMILARITIES, Match, Similarity, cice
 from fastbcubed.results import save

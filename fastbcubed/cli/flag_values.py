@@ -208,7 +208,7 @@ def with_links(arguments: dict[str, Any], options: argparse.Namespace) -> dict[s
     if arguments["table"] is not None:
         raise OptionError("--links needs two inputs, but with --table both sides are columns of one table")
     from fastbcubed.inputs.clustering import Clustering
-    from fastbcubed.inputs.pair import per_side
+    from fastbcubed.inputs.side_columns import per_side
 
     made: dict[str, Any] = {}
     for k, each in enumerate(("truth", "prediction")):

@@ -21,7 +21,8 @@ from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, a
 from fastbcubed.errors import ColumnError, Either, OptionError, arg, first_few, naming, quoted
 from fastbcubed.evaluate import Progress, evaluation
 from fastbcubed.inputs.arrays import is_spark
-from fastbcubed.inputs.pair import Given, Pair, PerSide, default_for_truth_only, open_pairs
+from fastbcubed.inputs.pair import Given, Pair, default_for_truth_only, open_pairs
+from fastbcubed.inputs.side_columns import PerSide
 from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.intervals import check_level

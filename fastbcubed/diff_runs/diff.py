@@ -31,8 +31,9 @@ from fastbcubed.errors import FastBCubedError, MetricError, OptionError, arg, qu
 from fastbcubed.evaluate import Keep, Progress, carry_out, evaluation
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import as_rows
-from fastbcubed.inputs.pair import Given, SideRequest, one_side, open_pair, order_of, pair_of_table, per_side
+from fastbcubed.inputs.pair import Given, one_side, open_pair, pair_of_table
 from fastbcubed.inputs.reading_notes import notes_of_side, reading_of
+from fastbcubed.inputs.side_columns import SideRequest, named_alone, order_of, per_side
 from fastbcubed.inputs.tables import CLUSTER, DEFAULTS, ITEM, ColumnName
 from fastbcubed.inputs.typed_columns import Typed
 from fastbcubed.metrics.metric import Metric
@@ -200,10 +201,7 @@ def diff(
             {name: (*per_side(of_both, name), own)[k] for name, (of_both, own) in columns.items()}
             for k in range(3)
         )
-        by_side = [
-            part for part, names_of in (("item", item), ("cluster", cluster)) if isinstance(names_of, tuple)
-        ]
-        own = {part: of_truth[part] for part in by_side if not is_one_of(of_truth[part], (DEFAULTS[part],))}
+        own = named_alone({"item": item, "cluster": cluster}, of_truth)
         asked = SideRequest("the truth", of_truth, Typed(2, *others), order_of(item), own)
         known = one_side(truth, asked, weight, False)
     unmatched = as_policies(unmatched, baseline, experiment)

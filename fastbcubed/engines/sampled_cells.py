@@ -27,7 +27,7 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import open_files
 from fastbcubed.inputs.id_columns import in_order_of
 from fastbcubed.inputs.keys import comparable_keys, write_both
-from fastbcubed.inputs.pair import Cut, Given, one_side, open_pair, side_requests
+from fastbcubed.inputs.pair import Cut, Given, one_side, open_pair
 from fastbcubed.inputs.reading_notes import notes_of_side, reading_of
 from fastbcubed.results.warnings import ROWS_COMPARED, agree
 from fastbcubed.runtime.arguments import is_one_of, is_path
@@ -161,7 +161,7 @@ def _is_there(keys: NDArray[np.int64], absent: int | None) -> NDArray[np.bool_]:
 
 def _prediction(given: Given) -> Clustering:
     """Return the prediction without any weights, since its items count equally."""
-    found = one_side(given.prediction, side_requests(given.item, given.cluster)[1], None, False)
+    found = one_side(given.prediction, given.requests[1], None, False)
     return found if found.weight is None else replace(found, weight=None)
 
 
@@ -172,11 +172,7 @@ def _in_blocks(sample: Clustering, request: Request, pool: Pool) -> tuple[Touche
     if isinstance(given.prediction, Clustering | Mapping):
         both = Given(sample, _prediction(given))
     else:
-        # the sample is read already, so that only the prediction has columns to name
-        item, cluster = (
-            (None, own[1]) if isinstance(own, tuple) else own for own in (given.item, given.cluster)
-        )
-        both = Given(sample, given.prediction, item, cluster)
+        both = Given(sample, given.prediction, given.item, given.cluster, truth_is_read=True)
     pair = open_pair(both, Cut(disk.block_rows(request.limit, pool.threads), request.spill_dir))
 
     def count(choice: Choice) -> tuple[Touched, Clustering]:

@@ -14,7 +14,7 @@ from fastbcubed.cells.shards import require_limit
 from fastbcubed.engines.request import Request, Scored
 from fastbcubed.errors import Message, OptionError, PairingError, arg
 from fastbcubed.inputs.files import bytes_of_text, open_files
-from fastbcubed.inputs.pair import per_side
+from fastbcubed.inputs.side_columns import per_side
 from fastbcubed.inputs.tables import column_names
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.aggregation import LeavingOut
@@ -148,7 +148,6 @@ class Scorer:
         self._by_part = [m for m in lifted if m not in self._of_items and m not in self._of_all]
         self.needs_all = any(m.overall_only or m.uses_tn for m in needed)
         #: whether scores of weighted items need the weight of each item, which cells lack
-        self.takes_items = any(m.leave_one_out for m in needed)
         self.rows_need_negatives = any(m.uses_tn and not m.overall_only for m in needed)
         filed = request.keep == "items" and request.out is not None and not request.outside
         pairs = filed or any(m.family == "pairs" for m in needed)  # saved files need them for later requests

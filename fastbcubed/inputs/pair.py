@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,6 @@ from fastbcubed.errors import (
     arg,
     first_few,
     naming,
-    quoted,
 )
 from fastbcubed.inputs.arrays import Nulls, is_pandas, is_sparse, refuse_unread, starts_as_integers
 from fastbcubed.inputs.clustering import UNNAMED, Clustering, by_position
@@ -34,6 +32,7 @@ from fastbcubed.inputs.id_columns import Column, Order, as_column, in_order_of, 
 from fastbcubed.inputs.keys import text_parts
 from fastbcubed.inputs.layouts import Part, Reading, choose_weights
 from fastbcubed.inputs.pipes import held_once
+from fastbcubed.inputs.side_columns import NAMES, PerSide, SideRequest, per_side, side_requests
 from fastbcubed.inputs.tables import (
     CLUSTER,
     DEFAULT,
@@ -52,14 +51,11 @@ from fastbcubed.inputs.tables import (
     unlisted,
     weight_array,
 )
-from fastbcubed.inputs.typed_columns import Typed, Unnamed
+from fastbcubed.inputs.typed_columns import Unnamed
 from fastbcubed.runtime.arguments import is_one_of, is_path, path_of, true_or_false
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.suggestions import did_you_mean
 from fastbcubed.runtime.threads import blocks
-
-#: Default names of the sides in messages.
-NAMES = ("the truth", "the prediction")
 
 
 def refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, Any]) -> None:
@@ -121,11 +117,6 @@ def refuse_weights_by_row(weight: Any, tables: Iterable[tuple[Any, Any]]) -> Non
     )
 
 
-def order_of(item: Any) -> Order:
-    """Return how the order of the parts of ids is determined, from the argument that names their columns."""
-    return Order.PAIRED if isinstance(item, tuple) else Order.LISTED
-
-
 def in_order(side: Clustering, order: Order) -> Clustering:
     """Return a side read from a table, with `order` set on its ids."""
     if side.items is not None and side.items.order is Order.LISTED:
@@ -141,10 +132,6 @@ def in_one_order(truth: Clustering, prediction: Clustering) -> Clustering:
     strict = truth.links is None and prediction.links is None
     moved = in_order_of(truth.items, prediction.items, strict=strict)
     return prediction if moved is prediction.items else replace(prediction, items=moved)
-
-
-#: A column name for both sides, or a pair of them for truth and prediction.
-PerSide = ColumnName | tuple[ColumnName | None, ColumnName | None]
 
 
 @dataclass(frozen=True)
@@ -163,6 +150,7 @@ class Given:
     weighing: Clustering | None = None
     names: tuple[str, str] = NAMES
     run: str | None = None  #: the name of the prediction if there are several
+    truth_is_read: bool = False  #: whether the truth was read before, so that no column is named for it
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "overlapping", true_or_false(self.overlapping, "overlapping"))
@@ -191,9 +179,11 @@ class Given:
         return (self.truth, self.prediction) if self.table is None else (self.table,)
 
     @property
-    def joins(self) -> bool:
-        """Whether a table of weights or of attributes is joined by item."""
-        return self.attributes is not None or not (self.weight is None or isinstance(self.weight, str))
+    def requests(self) -> tuple[SideRequest, SideRequest]:
+        """How to read the truth and the prediction."""
+        joins = self.attributes is not None or not (self.weight is None or isinstance(self.weight, str))
+        truth, prediction = side_requests(self.item, self.cluster, self.names, self.run, joins=joins)
+        return truth._replace(own={}) if self.truth_is_read else truth, prediction
 
 
 def default_for_truth_only(prediction: Any) -> str:
@@ -202,8 +192,8 @@ def default_for_truth_only(prediction: Any) -> str:
     return "singleton" if alone else "drop"
 
 
-def read_pair(given: Given, *, again: bool = False) -> Pair:
-    """Read two sides from any source, each as a single block; `again` with a truth that was read for another pair."""
+def read_pair(given: Given) -> Pair:
+    """Read two sides from any source, each as a single block."""
     truth, prediction, weight = given.truth, given.prediction, given.weight
     named = not (is_one_of(given.item, ("item",)) and is_one_of(given.cluster, ("cluster",)))
     if given.table is not None:
@@ -221,7 +211,7 @@ def read_pair(given: Given, *, again: bool = False) -> Pair:
             sides = _of_one_length(*(Clustering.from_labels(own, name=name) for own, name in labels))
         else:
             truth, prediction, weight = by_position(truth, prediction, weight, given.overlapping)
-            sides = _from_two(truth, prediction, weight, given, again=again)
+            sides = _from_two(truth, prediction, weight, given)
     weight_table: tuple[Column, np.ndarray] | None = None
     if isinstance(weight, str):
         weight_table = _weights_of(given.weighing, sides)
@@ -243,7 +233,7 @@ def read_pair(given: Given, *, again: bool = False) -> Pair:
             joined[0].refuse_nulls()
     own = zip(sides, (truth, prediction), strict=True)
     made = any(side.attributes is not None and not isinstance(given, Clustering) for side, given in own)
-    if named and given.table is None and not made and not again:
+    if named and given.table is None and not made and not given.truth_is_read:
         joins = weight_table is not None or attribute_table is not None
         for name, asked in (("item", given.item), ("cluster", given.cluster)):
             if asked != name and not (name == "item" and joins):
@@ -254,19 +244,6 @@ def read_pair(given: Given, *, again: bool = False) -> Pair:
         weight_table and joined_in_order(ids, weight_table),
         attribute_table and joined_in_order(ids, attribute_table),
     )
-
-
-def per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
-    """Return the column's name in the truth and in the prediction, from an argument; None means the default."""
-    if not isinstance(names, tuple):
-        return names, names
-    if len(names) != 2:
-        raise OptionError(
-            f"{argument} must be a name, a list of names (a composite id), or a tuple with one of "
-            f"these for each side, not a tuple of {len(names)}."
-        )
-    truth, prediction = (DEFAULTS[argument] if own is None else own for own in names)
-    return truth, prediction
 
 
 def pair_of_table(
@@ -311,9 +288,7 @@ def pair_of_table(
     return sides[0], sides[1]
 
 
-def _from_two(
-    truth: Any, prediction: Any, weight: Any, asked: Given, *, again: bool
-) -> tuple[Clustering, Clustering]:
+def _from_two(truth: Any, prediction: Any, weight: Any, asked: Given) -> tuple[Clustering, Clustering]:
     series = is_pandas(truth, "Series") and is_pandas(prediction, "Series")
     if series and not truth.index.equals(prediction.index):
         raise AlignmentError(
@@ -324,12 +299,9 @@ def _from_two(
         refuse_items_of_clusters(truth, prediction)
     refuse_items_with_clusters(truth, prediction)
     refuse_one_result(truth, prediction)
-    requests = side_requests(asked.item, asked.cluster, asked.names, asked.run, joins=asked.joins)
-    if again:
-        requests = requests[0]._replace(own={}), requests[1]
     sides = [
         one_side(given, own, weight, asked.overlapping)
-        for given, own in zip((truth, prediction), requests, strict=True)
+        for given, own in zip((truth, prediction), asked.requests, strict=True)
     ]
     positional = [side.items is None for side in sides]
     if positional == [True, True]:
@@ -360,55 +332,6 @@ def refuse_one_result(truth: Any, prediction: Any) -> None:
             f"the {TRUTH} and the {PREDICTION} are the same DuckDB connection, which holds only the result "
             "of its last execute(); pass con.sql(...) for each, or use two cursors"
         )
-
-
-class SideRequest(NamedTuple):
-    """What is asked of a side's table: its name in messages, its columns, and how to write these as arguments."""
-
-    name: str
-    columns: dict[str, ColumnName]
-    typed: Typed
-    order: Order = Order.LISTED
-    #: the columns that were named for this side alone, by argument
-    own: Mapping[str, ColumnName] = MappingProxyType({})
-
-    def refuse_columns(self) -> None:
-        """Raise OptionError if columns were named for this side, which has none."""
-        for argument, column in self.own.items():
-            raise OptionError(
-                f"{arg(argument)} names a column of {self.name}, {quoted(column)}, but {self.name} is not a table. "
-                f"Name columns of the other side only, or pass {self.name} as a table."
-            )
-
-
-def side_requests(
-    item: PerSide,
-    cluster: PerSide,
-    names: tuple[str, str] = NAMES,
-    run: str | None = None,
-    *,
-    joins: bool = False,
-) -> tuple[SideRequest, SideRequest]:
-    """Return what is asked of the tables of the truth and of the prediction.
-
-    If a table `joins`, of weights or attributes, the truth's column of items is that of this table, too.
-    """
-    given = {"item": per_side(item, "item"), "cluster": per_side(cluster, "cluster")}
-    truth, prediction = ({part: own[side] for part, own in given.items()} for side in (0, 1))
-    order = order_of(item)
-    by_side = {
-        part: given[part] for part, own in (("item", item), ("cluster", cluster)) if isinstance(own, tuple)
-    }
-    own = [
-        {part: both[k] for part, both in by_side.items() if not is_one_of(both[k], (DEFAULTS[part],))}
-        for k in (0, 1)
-    ]
-    if joins:
-        own[0].pop("item", None)
-    return (
-        SideRequest(names[0], truth, Typed(0, prediction), order, own[0]),
-        SideRequest(names[1], prediction, Typed(1, truth, run=run), order, own[1]),
-    )
 
 
 def one_side(given: Any, asked: SideRequest, weight: Any, overlapping: bool) -> Clustering:
@@ -720,9 +643,9 @@ class _Opening:
             self._truth = pair.first[0]
             return pair
         if self._truth.weight is None:
-            return read_pair(replace(given, truth=self._truth), again=True)
+            return read_pair(replace(given, truth=self._truth, truth_is_read=True))
         # weights have been read
-        pair = read_pair(replace(given, truth=self._truth, weight=None), again=True)
+        pair = read_pair(replace(given, truth=self._truth, truth_is_read=True, weight=None))
         prediction = pair.first[1]
         own = own_weight(prediction, given.weight)
         return pair if own is None else Pair.of(pair.first[0], replace(prediction, weight=own))
@@ -776,7 +699,7 @@ class _Opening:
         """Open two tables, at least one of which is a stream or in files."""
         weight = given.weight
         name_of_weight = weight if isinstance(weight, str) else None
-        asked = side_requests(given.item, given.cluster, given.names, given.run, joins=given.joins)
+        asked = given.requests
 
         def make(k: int, rows: Any) -> tuple[Clustering, ...]:
             return (one_side(rows, asked[k], name_of_weight, False),)
@@ -788,9 +711,9 @@ class _Opening:
                 each.without_rows(asked[k].name) if isinstance(each, Stream) else given.sources[k]
                 for k, each in enumerate(sources)
             ]
-            return read_pair(
-                Given(shown[0], shown[1], given.item, given.cluster, weight, names=given.names)
-            ).cut(cut.size)
+            return read_pair(replace(given, truth=shown[0], prediction=shown[1], attributes=None)).cut(
+                cut.size
+            )
 
         def stretches(k: int, like: Clustering | None = None) -> list[Stretch[Block]]:
             def ordered(found: tuple[Clustering, ...]) -> tuple[Clustering, ...]:

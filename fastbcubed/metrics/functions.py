@@ -20,7 +20,8 @@ from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency, as_cells
 from fastbcubed.errors import Argument, OptionError, Word, rewording
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.pair import NAMES, Given, Pair, open_pair
+from fastbcubed.inputs.pair import Given, Pair, open_pair
+from fastbcubed.inputs.side_columns import NAMES
 from fastbcubed.metrics.change import judged
 from fastbcubed.metrics.coreference import FIGURES, SCORES, Three
 from fastbcubed.metrics.entropy import entropy, v_of

@@ -36,7 +36,7 @@ from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.layouts import PREDICTION_WORDS, TRUTH_WORDS
 from fastbcubed.inputs.link_clusters import CODES as OF_LINKS
-from fastbcubed.inputs.pair import per_side
+from fastbcubed.inputs.side_columns import per_side
 from fastbcubed.inputs.spellings import SEPARATOR, way_alike
 from fastbcubed.metrics.metric import f_measure
 from fastbcubed.render.number_formats import count, label, percent, score_text

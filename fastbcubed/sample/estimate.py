@@ -19,8 +19,9 @@ from fastbcubed.engines.sampled_cells import Touched, touch
 from fastbcubed.errors import Either, Message, OptionError, arg, naming, quoted, without_advice
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.link_columns import LinkRequest, Sources
-from fastbcubed.inputs.pair import Given, one_side, side_requests
+from fastbcubed.inputs.pair import Given, one_side
 from fastbcubed.inputs.reading_notes import notes_of_side, reading_of
+from fastbcubed.inputs.side_columns import side_requests
 from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
 from fastbcubed.render.number_formats import amount, count, counted, percent, score_text
 from fastbcubed.results.intervals import Interval, check_level, t_quantile

@@ -28,8 +28,9 @@ from fastbcubed.inputs.id_columns import Column, in_order_of
 from fastbcubed.inputs.keys import comparable_keys
 from fastbcubed.inputs.link_columns import TWO_TABLES, LinkRequest, choose_links
 from fastbcubed.inputs.links import Faults, as_links, read_blocks, rows_of_links
-from fastbcubed.inputs.pair import one_side, side_requests
+from fastbcubed.inputs.pair import one_side
 from fastbcubed.inputs.reading_notes import reading_of
+from fastbcubed.inputs.side_columns import side_requests
 from fastbcubed.inputs.tables import DEFAULT, NAMED, ColumnName, is_array, listed
 from fastbcubed.inputs.verdicts import CODES, DIFFERENT, NAMES, SAME, UNJUDGED, UNSURE
 from fastbcubed.results.intervals import interval

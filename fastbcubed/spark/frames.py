@@ -32,7 +32,8 @@ from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.keys import check_kinds
-from fastbcubed.inputs.pair import Given, SideRequest, per_side, side_requests
+from fastbcubed.inputs.pair import Given
+from fastbcubed.inputs.side_columns import SideRequest, per_side, side_requests
 from fastbcubed.inputs.tables import Source, column_names, read_columns
 
 #: Spark types by name: the Arrow type as which they are read, and an example value.
