@@ -166,12 +166,9 @@ def _score(ev: Any, name: str) -> float:
     return float(ev.metric(name) if ev.contingency.has_cells else ev.contingency.known.get(name, math.nan))
 
 
-def give(notices: Iterable[Mapping[str, Any]], *, stacklevel: int = 2) -> None:
-    """Issue the warnings, but not the notes, as if from the caller (or, with a higher level, from its caller).
-
-    A caller within the package, such as `extended_bcubed`, passes them on to its own.
-    """
-    frame = sys._getframe(stacklevel)
+def give(notices: Iterable[Mapping[str, Any]]) -> None:
+    """Issue the warnings, but not the notes, as if from the first caller outside the package."""
+    frame, stacklevel = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("fastbcubed."):
         frame, stacklevel = frame.f_back, stacklevel + 1
     for each in notices:
