@@ -617,8 +617,8 @@ LABELS: tuple[Row, ...] = (
     {"align": "right", "dx": -7, "dy": -8},
     {"align": "left", "dx": 7, "dy": 8},
 )
-#: Width of a letter of a label, and height of its line, in pixels.
-LETTER, LINE = 7.5, 13.0
+#: Width of a letter of a label, height of its line, and half of the width of a point, in pixels.
+LETTER, LINE, POINT = 7.5, 13.0, 4.0
 
 
 def placed(
@@ -640,8 +640,7 @@ def placed(
         )
         for row in rows
     ]
-    points = {(x, y) for x, y in at}
-    boxes: list[tuple[float, float, float, float]] = []
+    taken = [(x - POINT, x + POINT, y - POINT, y + POINT) for x, y in at]
     found: list[tuple[Row, Row]] = []
     for row, (x, y) in sorted(zip(rows, at, strict=True), key=lambda each: not each[0]["best"]):
         long = LETTER * len(row["text"])
@@ -649,12 +648,9 @@ def placed(
             left = x + place["dx"] - (long if place["align"] == "right" else 0.0)
             middle = y - place["dy"]
             box = (left, left + long, middle - LINE / 2, middle + LINE / 2)
-            is_hit = any(
-                box[0] < b and a < box[1] and box[2] < d and c < box[3]
-                for a, b, c, d in [*boxes, *((px - 4, px + 4, py - 4, py + 4) for px, py in points)]
-            )
+            is_hit = any(box[0] < b and a < box[1] and box[2] < d and c < box[3] for a, b, c, d in taken)
             if box[0] >= 0 and box[1] <= width and not is_hit:
-                boxes.append(box)
+                taken.append(box)
                 found.append((row, place))
                 break
     return found
