@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed._version import __version__
 from fastbcubed.cli.flag_values import columns_of, numbers_of, read_as
-from fastbcubed.cli.options import add_options, limit_of
+from fastbcubed.cli.options import FILES, add_options, limit_of
 from fastbcubed.cli.output import (
     Terminal,
     parquet_file,
@@ -32,12 +32,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "links", metavar="LINKS",
-        help="table of links, one row per pair of items: file, glob or directory (Parquet, Arrow IPC, "
-        "CSV, JSON, JSON lines), by path or URI; - is standard input",
+        help=f"table of links, one row per pair of items{FILES}",
     )  # fmt: skip
     several = (
-        "minimum score for a link to connect its items (default: all connect); repeatable, with "
-        "one column of clusters per threshold"
+        "minimum score for a link to connect its items; repeatable\n"
+        "default: all connect; one column of clusters per threshold"
     )
     add_options(parser, "thresholds", thresholds=several)
     add_options(parser, "ascending left right score verdict no_verdict sources no_sources items")

@@ -384,6 +384,20 @@ class Parser(argparse.ArgumentParser):
         self.exit(WRONG, f"{for_stderr(f'{self.prog}: {message}')}\nTry: {self.prog} --help\n")
 
 
+def _details(actions: Sequence[argparse.Action]) -> str:
+    """Leave the first line of each action's help in place, and return the rest as a text on all actions."""
+    found = dict[str, list[str]]()
+    for action in actions:
+        short, _, more = (action.help or "").partition("\n")
+        if more:
+            action.help = short
+            found.setdefault(more.replace("%%", "%"), []).append(
+                action.option_strings[0] if action.option_strings else str(action.metavar)
+            )
+    lines = [f"  {', '.join(names):<20}  {text}\n" for text, names in found.items()]
+    return f"Details\n{''.join(lines)}" if lines else ""
+
+
 class CommandParser(Parser):
     """Parses the flags of a command; the module of the command is imported only when needed."""
 
@@ -393,8 +407,9 @@ class CommandParser(Parser):
         """Import the module of the command and add its flags, unless this has been done."""
         if self.command is not None:
             module: Any = import_module(f"fastbcubed.cli.{self.command.module}")
-            self.epilog, self.command = self.command.epilog, None
+            epilog, self.command = self.command.epilog, None
             module.add_flags(self)
+            self.epilog = "\n".join(filter(None, (_details(self._actions), epilog)))
             self.set_defaults(run=module.run)
 
     def _with_minus(self, args: Sequence[str]) -> list[str]:

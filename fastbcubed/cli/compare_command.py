@@ -43,16 +43,15 @@ if TYPE_CHECKING:
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed compare``."""
     add = parser.add_argument
-    add("truth", metavar="TRUTH", help=f"the true clustering: {OR_COLUMNS}")
+    add("truth", metavar="TRUTH", help=f"the true clustering{OR_COLUMNS}")
     add(
         "named", nargs="+", metavar="NAME=PATH",
-        help="the runs to compare, given in the same way; without NAME=, a run is named after the stem of "
-            "its file",
+        help="the runs to compare, given in the same way\nwithout NAME=, a run is named after the stem of its file",
     )  # fmt: skip
     add_input_flags(parser, by_run=True)
     add_score_flags(parser)
     group = parser.add_argument_group("comparison")
-    baseline = "the run to compare the others with (default: the first; best: the run with the best F1)"
+    baseline = "run to compare the others with (default: the first)\nbest: the run with the best F1"
     group.add_argument("--baseline", metavar="NAME", help=baseline)
     add_options(group, "align level bootstrap seed unit", seed="bootstrap")
     group = parser.add_argument_group("output")
@@ -61,8 +60,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_report_flags(parser, "slices where runs differ from the baseline")
     add = add_bound_flags(parser)
     worse = (
-        "a score of a run is worse than the baseline's by more than a value, such as f1=0.002, or "
-        "significantly (f1=significant: the interval of the difference excludes 0); repeatable"
+        "a run's score is worse than the baseline's; repeatable\nby more than a value, such as f1=0.002, or "
+        "significantly (f1=significant: the interval of the difference excludes 0)"
     )
     add("--fail-worse", **WORSE, help=f"fail if {worse}")
     add_engine_flags(parser)

@@ -12,13 +12,12 @@ from fastbcubed.cli.flag_values import arguments_of, check_report, column_names,
 from fastbcubed.cli.gate_options import BOUND, bounds_of, code_of, gate_group, with_slices, write_page
 from fastbcubed.cli.options import (
     OR_COLUMNS,
-    WORST_LISTED,
+    PER_SIDE,
     add_engine_flags,
     add_input_flags,
     add_options,
     add_report_flags,
     add_score_flags,
-    number,
 )
 from fastbcubed.cli.output import (
     Terminal,
@@ -46,7 +45,7 @@ SIDES = ("baseline", "experiment")
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed diff``."""
     add = parser.add_argument
-    add("baseline", metavar="BASELINE", help=f"the clustering before: {OR_COLUMNS}")
+    add("baseline", metavar="BASELINE", help=f"the clustering before{OR_COLUMNS}")
     add("experiment", metavar="EXPERIMENT", help="the clustering after, given in the same way")
     add_options(parser, "truth unlabelled")
     outside = (
@@ -57,20 +56,17 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_score_flags(parser, "baseline_size and experiment_size", beta=False)
     group = parser.add_argument_group("output")
     add_options(group, "json paths intervals")
-    worst = (
-        "number of most changed clusters of each side, and of most changed slices, to list (default: "
-        f"{WORST_LISTED})"
-    )
-    group.add_argument("--worst", type=number, default=WORST_LISTED, metavar="N", help=worst)
+    add_options(group, "worst", worst="most changed clusters and slices", per_side=PER_SIDE)
     add_options(group, "show out keep", show="baseline clusters that changed most")
     _add_id_flags(parser)
     add = gate_group(parser)
     lost = (
-        "fail if more than this share of the weight is in clusters whose ids change; ids are those assigned "
+        "fail if more than this share of the weight loses its ids\n"
+        "the share of the weight that is in clusters whose ids change; ids are those assigned "
         "for --ids, --item-ids or --registry, or else the cluster labels"
     )
     add("--fail-ids-lost", type=_share, metavar="SHARE", help=lost)
-    over = "above a value, such as split_rate=0.05 or bad_distance=0.01@country=US; repeatable"
+    over = "above a value; repeatable\nsuch as split_rate=0.05 or bad_distance=0.01@country=US"
     add("--fail-over", **BOUND, help=f"fail if a score is {over}")
     add("--fail-under", **BOUND, help="fail if a score is below a value, such as iq=0; repeatable")
     add_report_flags(parser, explained="")
@@ -88,13 +84,13 @@ def _share(text: str) -> float:
 
 def _add_id_flags(parser: argparse.ArgumentParser) -> None:
     ids = parser.add_argument_group("ids (the cluster labels of BASELINE are ids; new clusters get new ones)")
-    clusters = "write the id and the fate of each cluster of EXPERIMENT as Parquet"
+    clusters = "write the id and event of each EXPERIMENT cluster as Parquet"
     ids.add_argument("--ids", metavar="FILE", help=clusters)
-    items = "write items with their cluster ids as Parquet, to use as BASELINE of the next diff"
+    items = "write items with their cluster ids as Parquet\nfor use as BASELINE of the next diff"
     ids.add_argument("--item-ids", metavar="FILE", help=items)
     registry = (
-        "Parquet file of all ids with first_seen, last_seen and replaced_by. If it exists, its ids are "
-        "never reused, and it is updated unless a gate fails"
+        "Parquet file of all ids, past ones included\nwith first_seen, last_seen and replaced_by. If it exists, "
+        "its ids are never reused, and it is updated unless a gate fails"
     )
     ids.add_argument("--registry", metavar="FILE", help=registry)
     add_options(ids, "release revive")

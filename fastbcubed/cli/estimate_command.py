@@ -33,59 +33,56 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add(
         "sample",
         metavar="SAMPLE",
-        help=f"all items of each sampled true cluster, one row per item: {FILES}",
+        help=f"all items of each sampled true cluster, one row per item{FILES}",
     )
     add(
         "named", nargs="+", metavar="PREDICTION",
-        help="the clustering of all items to score, given in the same way; or several runs as NAME=PATH",
+        help="the clustering of all items to score\ngiven in the same way; or several runs as NAME=PATH",
     )  # fmt: skip
     group = parser.add_argument_group("input")
     add_options(
         group, "item cluster run_item run_cluster sampling draws population_clusters missing nulls duplicates"
     )
-    scores = (
-        "scores and families, such as pairs or jaccard_distance (default: item means, true-cluster means, "
-        "pairs and whole clusters)"
-    )
-    add_options(
-        parser.add_argument_group("scores"), "metrics beta level", metrics=scores, beta="an F to each F1"
-    )
+    scores = "scores and families, such as pairs or jaccard_distance"
+    usual = "\ndefault: item means, true-cluster means, pairs and whole clusters"
+    group = parser.add_argument_group("scores")
+    add_options(group, "metrics beta level", metrics=scores, usual=usual, beta="an F to each F1")
     group = parser.add_argument_group("slices and runs")
     group.add_argument(
         "--slice", "--slices", dest="slices", action="append", default=[], metavar="NAME[,NAME]",
-        help="estimate means over items by a column of SAMPLE, or by several crossed; year:10 makes bins; "
-            "repeatable",
+        help="estimate means over items by a column of SAMPLE; repeatable\n"
+            "several columns are crossed; year:10 makes bins",
     )  # fmt: skip
     group.add_argument(
         "--baseline", metavar="NAME",
-        help="the run to compare the others with (default: the first; best: the run with the best F1)",
+        help="run to compare the others with (default: the first)\nbest: the run with the best F1",
     )  # fmt: skip
-    what = "the estimates with their intervals and sample sizes"
+    what = "estimates with intervals and sample sizes"
     add_options(parser.add_argument_group("output"), "json paths out report", report=what)
     add = gate_group(parser)
     under = (
-        "an estimate is below a value; f1.low=0.8 checks the lower end of its interval, f1=0.9@country=US a "
-        "slice"
+        "fail if an estimate is below a value; repeatable\nf1.low=0.8 checks the lower end of its interval, "
+        "f1=0.9@country=US a slice"
     )
-    add("--fail-under", **BOUND, help=f"fail if {under}; repeatable")
+    add("--fail-under", **BOUND, help=under)
     add(
         "--fail-over",
         **BOUND,
-        help="fail if an estimate is above a value; for scores where lower is better",
+        help="fail if an estimate is above a value\nfor scores where lower is better",
     )
     worse = (
-        "an estimate for a run is worse than the baseline's by more than a value, such as f1=0.002, or "
-        "significantly (f1=significant: the interval of the difference excludes 0); repeatable"
+        "a run's estimate is worse than the baseline's; repeatable\nby more than a value, such as f1=0.002, or "
+        "significantly (f1=significant: the interval of the difference excludes 0)"
     )
     add("--fail-worse", **WORSE, help=f"fail if {worse}")
     add(
         "--summary", metavar="FILE",
-        help="append verdict, gates, warnings and estimates as Markdown to a file such as "
-            "$GITHUB_STEP_SUMMARY",
+        help="append a summary as Markdown to this file\nverdict, gates, warnings and estimates; the file may "
+            "be $GITHUB_STEP_SUMMARY",
     )  # fmt: skip
     engine = (
-        "read PREDICTION into memory, or block by block (disk; default for Parquet and Arrow files of over "
-        "1,000,000 rows)"
+        "read PREDICTION into memory, or block by block (disk)\n"
+        "default: disk for Parquet and Arrow files of over 1,000,000 rows"
     )
     names = "engine memory_limit spill_dir threads progress"
     add_options(parser.add_argument_group("work"), names, engine=engine, results="estimates do")

@@ -22,8 +22,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "pairs",
         metavar="PAIRS",
         help=(
-            "output of sample-pairs with verdicts, or, with --prediction, labelled pairs of any origin: "
-            "CSV, Parquet, JSON lines; - is standard input"
+            "output of sample-pairs with verdicts, or labelled pairs\nwith --prediction, labelled pairs of any "
+            "origin: CSV, Parquet, JSON lines; - is standard input"
         ),
     )
     group = parser.add_argument_group("labelled pairs")
@@ -48,7 +48,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     add("--level", type=float, default=0.95, help="confidence level of the intervals (default: 0.95)")
     add("--json", action="store_true", help="print a JSON object with a list of estimates, for programs")
-    add_options(parser, "out report", report="the verdict and the estimates with their intervals")
+    add_options(parser, "out report", report="verdict and estimates with intervals")
 
 
 def run(options: argparse.Namespace) -> int:

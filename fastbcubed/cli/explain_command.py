@@ -34,7 +34,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_options(group, "level", level=LEVEL, default=0.05)
     add_options(group, "limit seed", seed="halves")
     output = parser.add_argument_group("output")
-    add_options(output, "json report", report="what is found")
+    add_options(output, "json report", report="the slices found")
     add_flags_of_inputs(parser, group, results="slices do")
 
 

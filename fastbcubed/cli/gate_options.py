@@ -65,12 +65,12 @@ def add_gate_flags(parser: argparse.ArgumentParser) -> None:
     add = add_bound_flags(parser)
     add(
         "--baseline", metavar="PATH",
-        help="an earlier result for the same truth, saved or as JSON, for --fail-worse to compare with",
+        help="earlier result that --fail-worse compares with\nfor the same truth; saved, or as JSON",
     )  # fmt: skip
     worse = (
-        "a score is worse than the baseline's by more than a value, such as f1=0.002, or significantly "
+        "a score is worse than the baseline's; repeatable\nby more than a value, such as f1=0.002, or significantly "
         "(f1=significant: the 95 %% interval of the difference excludes 0), or a size differs by more "
-        "than this, such as clusters_pred=1000; repeatable"
+        "than this, such as clusters_pred=1000"
     )
     add("--fail-worse", **WORSE, help=f"fail if {worse}")
     add_report_flags(parser)
@@ -85,23 +85,24 @@ def add_bound_flags(parser: argparse.ArgumentParser) -> Any:
     """Add the flags of gates that need no other result, and return the `add_argument` of their group."""
     add = gate_group(parser)
     under = (
-        "fail if a score, truth_coverage, prediction_coverage or a size is below a value. Sizes cover "
-        "scored items: clusters_pred, largest_pred, singletons_pred (as a share of the clusters), the "
+        "fail if a score, coverage or size is below a value; repeatable\na score, truth_coverage, "
+        "prediction_coverage, or a size. Sizes cover scored items: "
+        "clusters_pred, largest_pred, singletons_pred (as a share of the clusters), the "
         "same with _true, items and cells. For a slice: f1=0.9@country=US, f1=0.9@country=US,year=2020, or, "
-        "for a bin, f1=0.9@year:10=1990-1999. For an end of the 95 %% interval: f1.low=0.8. Repeatable"
+        "for a bin, f1=0.9@year:10=1990-1999. For an end of the 95 %% interval: f1.low=0.8"
     )
     add("--fail-under", **BOUND, help=under)
-    over = "fail if a score is above a value; for scores where lower is better, such as jaccard_distance"
+    over = "fail if a score is above a value\nfor scores where lower is better, such as jaccard_distance"
     add("--fail-over", **BOUND, help=over)
     add(
         "--fail-on-warning", action="append", default=[], nargs="?", const="", metavar="CODE",
-        help="fail if there is any warning, or a warning or note with this CODE; repeatable",
+        help="fail on any warning, or on the warning or note CODE; repeatable",
     )  # fmt: skip
     add(
         "--summary", metavar="FILE",
         help=(
-            "append verdict, gates, warnings, scores and slices as Markdown to a file such as "
-            "$GITHUB_STEP_SUMMARY"
+            "append a summary as Markdown to this file\nverdict, gates, warnings, scores and slices; the "
+            "file may be $GITHUB_STEP_SUMMARY"
         ),
     )  # fmt: skip
     return add

@@ -9,9 +9,8 @@ from fastbcubed.align.policies import Duplicates, Nulls, Weighting
 from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.inputs.tables import CLUSTER, ITEM
 
-FILES = (
-    "file, glob or directory (Parquet, Arrow IPC, CSV, JSON, JSON lines), by path or URI; - is standard input"
-)
+#: What an input may be; the text after a line break is printed below the flags, see `Option`.
+FILES = "\nfile, glob or directory (Parquet, Arrow IPC, CSV, JSON, JSON lines), by path or URI; - is standard input"
 OR_COLUMNS = f"{FILES}; with --table, a column"
 
 #: Flags of gates, which are not arguments of `evaluate`; see `cli.gate_options`.
@@ -38,7 +37,10 @@ def number(text: str) -> int:
 
 
 class Option(NamedTuple):
-    """A library argument as a flag; each command fills in the braces in its help."""
+    """A library argument as a flag; each command fills in the braces in its help.
+
+    The first line of a help stands next to the flag; the rest is printed below all flags.
+    """
 
     flags: tuple[str, ...]
     help: str
@@ -49,6 +51,8 @@ def _option(*flags: str, help: str, **how: Any) -> Option:
     return Option(flags, help, how)
 
 
+#: Explains the number of clusters and slices to list.
+PER_SIDE = "\nclusters: this many of each side"
 #: Number of clusters listed per side by default.
 WORST_LISTED = 5
 _REPEATED: dict[str, Any] = {"action": "append"}
@@ -81,23 +85,23 @@ OPTIONS = {
     ),
     "unmatched": _option(
         "--unmatched", metavar="POLICY",
-        help="what to do with items missing from one side: drop (default{of_links}), raise, singleton, or "
+        help="policy for items missing from one side\ndrop (default{of_links}), raise, singleton, or "
         "outside (for items that only {second_side} has: {outside}); or {first}=POLICY,{second}=POLICY",
     ),
     "nulls": _option(
         "--nulls", default="raise", choices=get_args(Nulls),
         help=(
-            "what to do with items whose cluster is null: raise (default), singleton, or drop (treat as "
-            "missing from that side)"
+            "policy for items whose cluster is null (default: raise)\n"
+            "raise, singleton, or drop (treat as missing from that side)"
         ),
     ),
     "duplicates": _option(
         "--duplicates", default="raise", choices=get_args(Duplicates),
-        help="what to do with rows that repeat an earlier one (default: raise)",
+        help="policy for rows that repeat an earlier one (default: raise)",
     ),
     "noise": _option(
         "--noise", metavar="LABEL",
-        help="treat items with this label, such as -1, as singletons; for one side only: {first}=-1",
+        help="treat items with this label, such as -1, as singletons\nfor one side only: {first}=-1",
     ),
     "overlapping": _option(
         "--overlapping", action="store_true",
@@ -111,52 +115,51 @@ OPTIONS = {
         ),
     ),
     "truth": _option(
-        "--truth", metavar="TRUTH", help="the true clustering against which to judge the change, given in the same way"
+        "--truth", metavar="TRUTH", help="the true clustering, which judges the change; given likewise"
     ),
     "unlabelled": _option(
         "--unlabelled", default="drop", choices=("drop", "outside"),
-        help="how to judge items missing from the truth: leave them out of all clusters "
-        "(drop, the default), or, if true clusters are complete, treat them as belonging with no other "
-        "item (outside)",
+        help="policy for items missing from the truth (default: drop)\ndrop leaves them out of all clusters; "
+        "outside, for a truth whose clusters are complete, treats them as belonging with no other item",
     ),
     "sampling": _option(
         "--sampling", default="uniform", metavar="uniform|cluster_size|NAME",
-        help="how true clusters were drawn: with equal probability (uniform, the default), in proportion "
+        help="how true clusters were drawn (default: uniform)\nwith equal probability (uniform), in proportion "
         "to size (cluster_size), as when items were drawn, or with probabilities whose inverses are in "
         "this column of SAMPLE",
     ),
     "draws": _option(
         "--draws", metavar="NAME", help=(
-            "column of SAMPLE with the number of times each cluster was drawn (default: once)"
+            "column of SAMPLE: how often each cluster was drawn (default: once)"
         )
     ),
     "population_clusters": _option(
         "--population-clusters", type=int, metavar="N",
         help=(
-            "number of true clusters in the population; reduces the errors of a uniform sample without "
+            "number of true clusters in the population\nreduces the errors of a uniform sample without "
             "replacement"
         ),
     ),
     "missing": _option(
         "--missing", default="singleton", choices=("singleton", "drop"),
-        help="what to do with items of SAMPLE missing from PREDICTION: treat each as a singleton "
-        "(default), or leave it out of its true cluster",
+        help="policy for items of SAMPLE missing from PREDICTION (default: singleton)\n"
+        "singleton treats each as a singleton; drop leaves it out of its true cluster",
     ),
     # scores
-    "metrics": _option("--metric", "--metrics", **_REPEATED, metavar="NAME,...", help="{metrics}; repeatable"),
+    "metrics": _option("--metric", "--metrics", **_REPEATED, metavar="NAME,...", help="{metrics}; repeatable{usual}"),
     "beta": _option("--beta", type=float, default=1.0, help=(
-        "weight of recall in F; any value but 1 adds {beta}"
+        "weight of recall in F (default: 1)\nany value but 1 adds {beta}"
     )),
     "weighting": _option(
         "--weighting", default="pointwise", choices=get_args(Weighting),
-        help="where weights count: in each item's confusion matrix and in the mean (pointwise, the default), or "
-        "only in the mean (outer)",
+        help="where weights count (default: pointwise)\npointwise: in each item's confusion matrix and in the "
+        "mean; outer: only in the mean",
     ),
     "slices": _option(
         "--slice", "--slices", **_REPEATED, default=[], metavar="NAME",
-        help="score by an attribute, or by several crossed, such as country,year; make bins by width "
-        "(year:10), edges (year:1990:2000) or calendar (day:month; year, quarter, month, or several, "
-        "such as 6mo); repeatable. Always available: {sizes}, cluster sizes in powers of two",
+        help="score by an attribute, several crossed, or bins; repeatable\nan attribute, or several crossed, such as "
+        "country,year; bins by width (year:10), edges (year:1990:2000) or calendar (day:month; year, quarter, "
+        "month, or several, such as 6mo). Always available: {sizes}, cluster sizes in powers of two",
     ),
     "level": _option(
         "--level", type=float, default=0.95, metavar="P", help="{level}"
@@ -164,18 +167,18 @@ OPTIONS = {
     "thresholds": _option("--threshold", "--thresholds", **_REPEATED, metavar="T,...", help="{thresholds}"),
     "where": _option(
         "--where", **_REPEATED, metavar="CONDITION",
-        help="choose only among thresholds that meet this bound on a score, clusters, largest, singletons or "
-        "threshold, such as \"precision>=0.98\" or \"largest<=500\"; repeatable",
+        help="choose only among thresholds that meet this bound; repeatable\na bound on a score, clusters, "
+        "largest, singletons or threshold, such as \"precision>=0.98\" or \"largest<=500\"",
     ),
     # explain
     "attribute": _option(
         "--attribute", **_REPEATED, default=[], metavar="NAME,...",
-        help="attributes to search, or bins of them such as year:10; repeatable (default: all columns of "
-        "the inputs except ids; true_size and pred_size only if named)",
+        help="attributes to search, or bins such as year:10; repeatable\ndefault: all columns of "
+        "the inputs except ids; true_size and pred_size only if named",
     ),
     "loss": _option(
         "--loss", default="f1", metavar="SCORE",
-        help="score whose loss to explain: f1 (default), precision, recall, or another mean over items",
+        help="score whose loss to explain (default: f1)\nf1, precision, recall, or another mean over items",
     ),
     "depth": _option(
         "--depth", type=number, default=2, metavar="N",
@@ -188,7 +191,7 @@ OPTIONS = {
     ),
     "limit": _option(
         "--limit", type=number, default=20, metavar="N",
-        help="maximum number of slices to test (default: 20); fewer tests have more power",
+        help="maximum number of slices to test (default: 20)\nfewer tests have more power",
     ),
     # stable ids of a diff
     "release": _option(
@@ -211,21 +214,21 @@ OPTIONS = {
     **{
         side: _option(
             f"--{side}", metavar="NAME",
-            help=f"column of the {side} item of each {{link}}; a+b forms an id from two columns (default: names "
-            f"used by Splink, dedupe, Zingg and others, such as unique_id_{side[0]} or {side}_id)",
+            help=f"column of the {side} item of each {{link}}\na+b forms an id from two columns; default: names used "
+            "by Splink, dedupe, Zingg and others, such as unique_id_l and unique_id_r",
         )
         for side in ("left", "right")
     },
     "score": _option(
         "--score", metavar="NAME",
         help=(
-            "column of scores (default: match_probability, match_weight, score, ... or the only remaining "
-            "column)"
+            "column of scores\ndefault: match_probability, match_weight, score, ... or the only remaining "
+            "column"
         ),
     ),
     "verdict": _option(
         "--verdict", metavar="NAME",
-        help="column that says whether two items match (yes or no, 1 or 0, ...){matches}",
+        help="column that says whether two items match\nyes or no, 1 or 0, ...{matches}",
     ),
     "no_verdict": _option(
         "--no-verdict", dest="verdict", action="store_const", const=False,
@@ -241,31 +244,31 @@ OPTIONS = {
     ),
     "items": _option(
         "--items", metavar="PATH",
-        help="table of all items; unlinked ones become singletons (default: the items of the links)",
+        help="table of all items; unlinked ones become singletons\ndefault: the items of the links",
     ),
     # comparison
     "align": _option(
         "--align", default="common", choices=("common", "each"),
         help=(
-            "score all runs on the items that every run scores (common, the default), or each run on its "
-            "own items"
+            "items to score each run on (default: common)\ncommon: the items that every run scores; "
+            "each: each run's own items"
         ),
     ),
     "bootstrap": _option(
         "--bootstrap", type=number, default=0, metavar="N",
-        help="compute intervals from N bootstrap replicates, such as 1000, instead of Student's t; --level "
-        "0.95 needs at least 40 for each run other than the baseline",
+        help="compute intervals from N bootstrap replicates, such as 1000\ninstead of Student's t; --level 0.95 "
+        "needs at least 40 for each run other than the baseline",
     ),
     "seed": _option("--seed", type=number, default=0, metavar="N", help="seed of the {seed} (default: 0)"),
     "unit": _option(
         "--unit", default="component", metavar="component|true_cluster|NAME",
-        help="sampling unit: a connected component of truth and runs (default), a "
+        help="sampling unit (default: component)\na connected component of truth and runs, a "
         "true cluster (valid only with --unmatched outside), or all items that share a value in a column",
     ),
     # output
     "intervals": _option(
         "--no-intervals", dest="intervals", action="store_false",
-        help="omit intervals, which take up to half as long as the scores on large inputs",
+        help="omit intervals\non large inputs, they take up to half as long as the scores",
     ),
     "json": _option("--json", action="store_true", help=(
         "print one JSON object on stdout, as described below"
@@ -276,13 +279,13 @@ OPTIONS = {
     ),
     "worst": _option(
         "--worst", type=number, default=WORST_LISTED, metavar="N",
-        help=f"number of {{worst}} to list (default: {WORST_LISTED})",
+        help=f"number of {{worst}} to list (default: {WORST_LISTED}){{per_side}}",
     ),
     "show": _option("--show", type=number, default=0, metavar="N", help="open the N {show}"),
     "repairs": _option(
         "--repairs", type=number, default=0, metavar="N",
         help=(
-            "list the N splits or merges of clusters that gain most; with --out, also write "
+            "list the N splits or merges of clusters that gain most\nwith --out, also write "
             "repairs.parquet"
         ),
     ),
@@ -291,22 +294,22 @@ OPTIONS = {
     )),
     "keep": _option(
         "--keep", default="cells", choices=("scores", "cells", "items"),
-        help="how much of the result to write to --out (default: cells{room}); keep items to slice later",
+        help="how much of the result to write to --out (default: cells)\n{room}keep items to be able to slice later",
     ),
     "overwrite": _option("--overwrite", action="store_true", help="replace existing files"),
     "report": _option(
-        "--report", metavar="FILE", help="write {report} as one HTML file, replacing any existing one{takes}"
+        "--report", metavar="FILE", help="write {report} as one HTML file\nan existing file is replaced{takes}"
     ),
     # work
     "engine": _option("--engine", choices=("memory", "disk"), help="{engine}"),
     "memory_limit": _option("--memory-limit", metavar="SIZE", help="{memory}"),
     "spill_dir": _option(
         "--spill-dir", metavar="DIR",
-        help="directory for data that do not fit in memory (default: /var/tmp); emptied at the end",
+        help="directory for data that do not fit in memory (default: /var/tmp)\nemptied at the end",
     ),
     "threads": _option(
         "--threads", type=int, metavar="N",
-        help="number of threads (default: all cores); the {results} not depend on it",
+        help="number of threads (default: all cores)\nthe {results} not depend on it",
     ),
     "progress": _option(
         "--progress", action=argparse.BooleanOptionalAction,
@@ -327,12 +330,13 @@ WORDS = {
     "item": "see below", "first": "truth", "of_links": "", "link": "link",
     "matches": "; only matches are links", "metrics": "scores, families, or all (see: fastbcubed metrics)",
     "beta": "fbeta and mean_fbeta",
-    "weight": "; a name with a file suffix, a slash or a URI scheme denotes a file",
+    "weight": "\na name with a file suffix, a slash or a URI scheme denotes a file",
+    "usual": "", "per_side": "",
     "results": "scores do", "memory": (
-        "memory limit of the disk engine, such as 2GiB (default: half of the free memory)"
+        "memory limit of the disk engine (default: half of the free memory)\nsuch as 2GiB"
     ),
     "level": "confidence level of intervals (default: 0.95)", "room": "", "takes": "; needs the report extra",
-    "engine": "where to do the work (default: disk for Parquet and Arrow files that would not fit in memory)",
+    "engine": "where to do the work\ndefault: disk for Parquet and Arrow files that would not fit in memory",
 }  # fmt: skip
 
 
@@ -346,7 +350,7 @@ def add_options(group: Any, names: str, **words: Any) -> None:
 
 def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     """Add a flag for each argument of `fastbcubed.evaluate`, and some that only the command line has."""
-    parser.add_argument("truth", metavar="TRUTH", help=f"the true clustering: {OR_COLUMNS}")
+    parser.add_argument("truth", metavar="TRUTH", help=f"the true clustering{OR_COLUMNS}")
     parser.add_argument(
         "prediction", metavar="PREDICTION", help="the clustering to score, given in the same way"
     )
@@ -360,16 +364,19 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     add_options(
         group,
         "json paths intervals show",
-        show="costliest clusters of either side, with their members (see: fastbcubed show)",
+        show="costliest clusters of either side, with their members",
     )
-    add_options(group, "worst repairs", worst="worst clusters of each side, and of worst slices,")
+    add_options(group, "worst repairs", worst="worst clusters and slices", per_side=PER_SIDE)
     add = group.add_argument
     add(
         "--order-by", default="loss", metavar="loss|excess|SCORE",
-        help="order clusters and slices by loss (the default) or by worst score, or slices by excess loss",
+        help="order of clusters and slices (default: loss)\nloss, a score (worst first), or, for slices, "
+        "excess loss",
     )  # fmt: skip
     add_options(group, "out")
-    add_options(group, "keep", default=None, room=", or scores if cells would not fit and nothing needs them")
+    add_options(
+        group, "keep", default=None, room="only scores if cells would not fit and nothing needs them; "
+    )
     add_engine_flags(parser, spark=True)
 
 
@@ -415,7 +422,7 @@ def add_engine_flags(parser: argparse.ArgumentParser, *, spark: bool = False, **
 
 def limit_of(work: str) -> str:
     """Return the help of a memory limit for work that is never done on disk."""
-    return f"memory limit for {work}, such as 8GiB; exceeding it is an error (default: no limit)"
+    return f"memory limit for {work} (default: no limit)\nsuch as 8GiB; exceeding it is an error"
 
 
 def add_link_flags(parser: argparse.ArgumentParser) -> None:
@@ -423,8 +430,8 @@ def add_link_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("links (rows of paired items instead of items and clusters)")
     group.add_argument(
         "--links", nargs="?", const="prediction", choices=("prediction", "truth", "both"), metavar="SIDE",
-        help="read the prediction (or the truth, with --links=truth; or both, with --links=both) as links, one "
-        "row per pair of items; connected items form clusters. With both, --threshold and --ascending "
+        help="read the prediction as links, one row per pair of items\n--links=truth reads the truth as links, "
+        "--links=both both sides; connected items form clusters. With both, --threshold and --ascending "
         "apply to the prediction, and columns may be given in pairs, the truth's first",
     )  # fmt: skip
     add_options(
@@ -449,5 +456,5 @@ def add_report_flags(parser: argparse.ArgumentParser, explained: str = "slices t
     if explained:
         group.add_argument(
             "--report-explain", **EXPLAIN,
-            help=f"add a section on {explained} (see fastbcubed explain)",
+            help=f"add a section on {explained}\nsee fastbcubed explain",
         )  # fmt: skip

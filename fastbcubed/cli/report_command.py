@@ -33,12 +33,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--columns", metavar="NAME,...", help="attributes to show next to the members (default: none)")
     add(
         "--by", metavar="NAME", action="append", default=[],
-        help="also slice by this attribute, by several crossed, such as country,year, or by bins such as "
-        "year:10; repeatable",
+        help="also slice by an attribute, several crossed, or bins; repeatable\nsuch as country,year or year:10",
     )  # fmt: skip
     add(
         "--explain", **EXPLAIN,
-        help="add a section on slices that explain lost F1 (see fastbcubed explain)",
+        help="add a section on slices that explain lost F1\nsee fastbcubed explain",
     )  # fmt: skip
     add_options(parser, "memory_limit", memory=limit_of("the result"))
 

@@ -22,23 +22,18 @@ SIDES = ("baseline's", "experiment's")
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed sample-pairs``."""
-    parser.add_argument(
-        "baseline", metavar="BASELINE", help=(f"the clustering before the change: {OR_COLUMNS}")
-    )
+    parser.add_argument("baseline", metavar="BASELINE", help=f"the clustering before the change{OR_COLUMNS}")
     parser.add_argument(
         "experiment", metavar="EXPERIMENT", help="the clustering after the change, given in the same way"
     )
     group = parser.add_argument_group("sample")
     add = group.add_argument
     add("-n", type=number, default=200, metavar="N", help="number of pairs to draw (default: 200)")
-    score = "score to estimate, see below (default: rates, half of the pairs for splits and half for merges)"
+    score = "score to estimate (default: rates)\nsee Scores (--score)"
     add("--score", default="rates", metavar="NAME", help=score)
     add(
         "--by", metavar="NAME",
-        help=(
-            "stratify by this column, several crossed, such as country,year, or bins, as in evaluate "
-            "--slice"
-        ),
+        help="stratify by a column, several crossed, or bins\nsuch as country,year; as in evaluate --slice",
     )  # fmt: skip
     add(
         "--column", "--columns", dest="columns", action="append", default=[], metavar="NAME,...",

@@ -31,7 +31,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed show``."""
     add_paths(
         parser,
-        "a directory written by --out of evaluate, diff, compare or another command; shown whole if you "
+        "a directory written by --out of evaluate, diff, compare or another command, shown whole if you "
         "name nothing to open",
     )
     group = parser.add_argument_group("what to open")
@@ -48,14 +48,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--item", dest="items", action="append", default=[], metavar="ID", help="item to open; repeatable")
     add(
         "--columns", metavar="NAME,...",
-        help="attributes to show next to the members (default: the first few for clusters, none for items)",
+        help="attributes to show next to the members\ndefault: the first few for clusters, none for items",
     )  # fmt: skip
     add(
         "--members", type=number, metavar="N",
-        help=(
-            "number of members to show per cluster (default: 20), or per tp, fp, fn, tn of an item "
-            "(default: 5)"
-        ),
+        help="number of members to show\nper cluster (default: 20), or per tp, fp, fn, tn of an item (default: 5)",
     )  # fmt: skip
     add_options(group, "json")
     add_flags_of_inputs(parser, group, "item_column")

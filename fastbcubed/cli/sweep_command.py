@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed sweep``."""
     add = parser.add_argument
-    add("truth", metavar="TRUTH", help=f"the true clustering: {FILES}")
+    add("truth", metavar="TRUTH", help=f"the true clustering{FILES}")
     add("edges", metavar="LINKS", help="table of links with scores, one row per pair of items")
     add_options(
         parser.add_argument_group("links"),
@@ -38,7 +38,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add(
         "--unmatched", metavar="POLICY",
-        help="what to do with items missing from one side: drop, raise, singleton, or outside (items that "
+        help="policy for items missing from one side\ndrop, raise, singleton, or outside (items that "
         "only links have are then false positives for those they are clustered with); or "
         "truth=POLICY,prediction=POLICY (default: prediction=drop and, unless --items is given, "
         "truth=singleton, since they have no link)",
@@ -54,19 +54,19 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add(
         "--stages", action="store_true",
-        help="show where recall is lost at the best threshold: before scoring, by the threshold, or by merging",
+        help="show where recall is lost at the best threshold\nbefore scoring, by the threshold, or by merging",
     )  # fmt: skip
     add(
         "--rows", type=number, default=1000, metavar="N",
-        help="maximum number of rows of the curve in JSON; ends and extremes are kept (default: 1000)",
+        help="maximum number of rows of the curve in JSON (default: 1000)\nends and extremes are kept",
     )  # fmt: skip
-    add_options(group, "report", report="the best threshold, the curve, costliest merges and slices")
+    add_options(group, "report", report="best threshold, curve, costliest merges and slices")
     add(
         "--out", metavar="DIR",
-        help="write the whole curve, the clusters at the best threshold, the costliest merges and the "
-        "weakest links to this directory",
+        help="write the result to this directory\nthe whole curve, the clusters at the best threshold, the "
+        "costliest merges and the weakest links",
     )  # fmt: skip
-    limit = limit_of("the sweep, excluding the list of merges (see --merges)")
+    limit = limit_of("the sweep") + ". The list of merges (--merges) is not included"
     add_options(parser.add_argument_group("work"), "memory_limit threads progress", memory=limit)
 
 
@@ -77,21 +77,21 @@ def _add_score_flags(parser: argparse.ArgumentParser) -> None:
         "--best",
         default="f1",
         metavar="SCORE",
-        help="score to maximize (default: f1), or a cost to minimize, such as '5*pair_fp + pair_fn'",
+        help="score to maximize, or cost to minimize (default: f1)\na cost such as '5*pair_fp + pair_fn'",
     )
     add_options(group, "where")
     add(
         "--draws", type=number, default=0, metavar="N",
-        help="number of bootstrap draws of connected components, e.g. 1000, each with its own best "
-        "threshold: reports the score expected on other data and how far thresholds vary (default: no draws)",
+        help="number of bootstrap draws, e.g. 1000 (default: no draws)\ndraws of connected components, each with "
+        "its own best threshold: reports the score expected on other data and how far thresholds vary",
     )  # fmt: skip
     add_options(group, "seed", seed="draws")
-    also = "also list the scores at these thresholds; some, such as mean_f1, are computed only there"
+    also = "also list the scores at these thresholds\nsome, such as mean_f1, are computed only there"
     add_options(group, "thresholds metrics beta", thresholds=also, beta="fbeta")
     add(
         "--slice", "--slices", dest="slices", action="append", metavar="NAME", default=[],
-        help="best threshold per slice, and F1 lost by using one for all; an attribute, several crossed, "
-        "such as country,year, or true_size; repeatable",
+        help="list the best threshold of each slice; repeatable\nand the F1 lost by using one for all; "
+        "an attribute, several crossed, such as country,year, or true_size",
     )  # fmt: skip
 
 

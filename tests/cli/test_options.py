@@ -20,7 +20,7 @@ from fastbcubed.cli import (
     show_command,
     sweep_command,
 )
-from fastbcubed.cli.commands import COMMANDS
+from fastbcubed.cli.commands import COMMANDS, whole_parser
 from fastbcubed.cli.main import main
 from fastbcubed.cli.options import OPTIONS
 
@@ -106,6 +106,18 @@ def test_every_help_is_filled_in(capsys: pytest.CaptureFixture[str], monkeypatch
         options = shown.partition("JSON (--json)")[0]
         assert "{FIRST}" not in options and "{metrics}" not in options and "{link}" not in options
         assert max(map(len, shown.splitlines())) <= 80, command.name
+
+
+def test_help_of_a_flag_is_a_phrase_and_the_rest_stands_below(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in whole_parser()._subparsers._group_actions[0].choices.values():  # type: ignore[union-attr]
+        for action in command._actions:
+            words = str(action.help).split()
+            assert len(words) <= 12, f"{command.prog}: {action.option_strings or action.metavar}"
+    assert main(["sweep", "--help"]) == 0
+    flags, _, details = " ".join(capsys.readouterr().out.split()).partition(" Details ")
+    assert "--rows N maximum number of rows of the curve in JSON (default: 1000)" in flags
+    assert "--rows ends and extremes are kept" in details and "ends and extremes" not in flags
+    assert "--left, --right a+b forms an id from two columns" in details
 
 
 def test_help_speaks_of_what_a_command_takes(capsys: pytest.CaptureFixture[str]) -> None:
