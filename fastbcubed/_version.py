@@ -7,10 +7,10 @@ def install(extra: str = "") -> str:
     """Return the command that installs the package, optionally with an extra; it is not on a package index yet.
 
     >>> install("report")
-    "python -m pip install '.[report]' in a checkout (of a wheel, pip takes WHEEL[report])"
+    "python -m pip install '.[report]' in a checkout (for a wheel, use WHEEL[report])"
     >>> install()
     'python -m pip install . in a checkout'
     """
     if not extra:
         return "python -m pip install . in a checkout"
-    return f"python -m pip install '.[{extra}]' in a checkout (of a wheel, pip takes WHEEL[{extra}])"
+    return f"python -m pip install '.[{extra}]' in a checkout (for a wheel, use WHEEL[{extra}])"

@@ -237,7 +237,7 @@ def changes(diff: Diff, by: SliceKey | None = None) -> altair.Chart:
     if by is None:
         of = "weight" if diff.evaluation.contingency.weighted else "items"
         chart = plots.changes_chart(diff.changes().to_pylist(), of)
-        return _as_altair(plots.finished(chart, "Fate of the clusters"))
+        return _as_altair(plots.finished(chart, "Outcomes of the clusters"))
     rows = diff.slices(by, order_by="change", limit=20)
     names = name_columns(rows.column_names)
     shown = [{**row, "slice": [row[name] for name in names]} for row in rows.to_pylist()]

@@ -1,4 +1,4 @@
-"""Choice of the engine: the disk engine if files do not fit in memory, or other rows within a limit that is set."""
+"""Choice of the engine: the disk engine if files do not fit in memory, or other rows within a given limit."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
 
 
 def _require_room(request: Request, files: Sequence[Any]) -> None:
-    """Raise OptionError if the memory engine, which was asked for, would take more than a limit that was set."""
+    """Raise OptionError if the requested memory engine would exceed a given limit."""
     if request.memory_limit is None:
         return
     needed = _bytes_in_memory(files, MEMBERSHIP_BYTES if request.given.overlapping else ROW_BYTES)
@@ -63,7 +63,7 @@ def _require_room(request: Request, files: Sequence[Any]) -> None:
         raise OptionError(
             f"scoring in memory would take about {readable(needed)}, more than the {arg('memory_limit', ...)} of "
             f"{readable(request.limit)}. Raise it to at least {(needed >> 20) + 1} MiB, or let the disk engine score "
-            "what it can, by leaving the choice of the engine open"
+            "what it can, by omitting the engine"
         )
 
 
@@ -101,7 +101,7 @@ def _spark(engine: str | None) -> Run:
 
 
 def _bytes_to_load(request: Request, sources: Sequence[Any], row_bytes: int = ROW_BYTES) -> int | None:
-    """Return `_bytes_in_memory`, or None without a limit if a source is in memory already: then it has room there."""
+    """Return `_bytes_in_memory`; None if there is no limit and a source is in memory already, so that it fits."""
     if request.memory_limit is None and not all(map(is_path, sources)):
         return None
     return _bytes_in_memory(sources, row_bytes)
@@ -110,7 +110,7 @@ def _bytes_to_load(request: Request, sources: Sequence[Any], row_bytes: int = RO
 def _bytes_in_memory(sources: Sequence[Any], row_bytes: int = ROW_BYTES) -> int | None:
     """Return the approximate memory that the memory engine needs; None if a source has to be read whole.
 
-    Such are text files, and whatever has no length, such as a stream.
+    Text files, and sources without a length, such as streams, have to be read whole.
     """
     from fastbcubed.inputs.files import open_files
 

@@ -125,7 +125,7 @@ def evaluate(
         How much of the result to write to `out`; with the disk engine, how much to hold. By default "cells"; but
         without `out` and `repairs`, "scores" if the disk has no room for the cells, and a note says so.
     repairs : int
-        How many repairs to write to `out`, which it needs, as ``repairs.parquet``; see `Evaluation.repairs`.
+        Number of repairs to write as ``repairs.parquet``, which requires `out`; see `Evaluation.repairs`.
     paths : bool
         Whether the result, its pages and saved files contain the paths of files as given. If false, they contain only
         file names, without their location on the machine. Saved results never need the paths: items and attributes are

@@ -198,7 +198,7 @@ def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
         n = coverage.n_truth_only
         fault = (
             f"no item of {truth.name} is in {prediction.name}: {n} item{' is' if n == 1 else 's are'} only in the "
-            f"first, {coverage.n_prediction_only} only in the second"
+            f"first, and {coverage.n_prediction_only} are only in the second"
         )
         absent = [f"{side.n_absent} of {side.name}" for side in (truth, prediction) if side.n_absent]
         if absent:  # the examples may be items without a label
@@ -212,7 +212,7 @@ def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
 
 
 def _matching_hint(a: Column | None, b: Column | None) -> str:
-    """Return by which conversion unmatched string ids would match, judged by the first ones; empty if by none."""
+    """Return the conversion by which unmatched string ids would match, judging by the first ones; empty if none."""
     if a is None or b is None or a.kinds != b.kinds or "string" not in a.kinds:
         return ""
     texts = []

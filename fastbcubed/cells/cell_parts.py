@@ -323,7 +323,7 @@ def _bounds(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class Question(NamedTuple):
-    """What an evaluation needs from the cells."""
+    """The settings of an evaluation that decide which sums over the cells are computed."""
 
     weighting: str  #: how weights count
     #: whether prediction-only items are false positives for the items they are clustered with

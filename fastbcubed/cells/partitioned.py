@@ -171,7 +171,7 @@ def frequent_keys(sample: NDArray[np.int64], most: float) -> tuple[NDArray[np.in
 
 
 def mixed_keys(keys: Iterable[int]) -> NDArray[np.int64]:
-    """Return keys scrambled as kernels do; for a few keys."""
+    """Return keys mixed as kernels mix them; too slow for many keys."""
     return np.array([kernels.partition.mix(np.int64(key)) for key in keys], np.int64)
 
 
@@ -557,7 +557,7 @@ class IfAlone:
                 )
             return sums
 
-        of_heavy = pool.map(add_task, *zip(*plan.tasks, strict=True), stage="add up what is left out")
+        of_heavy = pool.map(add_task, *zip(*plan.tasks, strict=True), stage="add up unmatched items")
         self._changes.append(math.fsum(changes))
         for sums in of_heavy:
             if sums is not None:

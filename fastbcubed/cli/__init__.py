@@ -1,1 +1,1 @@
-"""The command line: flags, output for people and for machines, and the demo."""
+"""The command line: flags, output as text, JSON and Markdown, and the demo."""

@@ -302,7 +302,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
-#: Column of the explanation of a term that is too long to stand beside it.
+#: Column at which the explanation of a term begins if the term is too long to share its line.
 BESIDE = 24
 COMMAND = ("fastbcubed ", "duckdb ", "RUN ")
 
@@ -315,7 +315,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
 
 
 def _joined(lines: Sequence[str]) -> list[str]:
-    """Return lines with those of a paragraph joined, but not commands or terms with an explanation."""
+    """Join the lines of each paragraph; leave commands, and terms with an explanation, on lines of their own."""
     found, before = list[str](), ""
     for line in lines:
         prose = line.strip() and not TERM.match(line) and not line.lstrip().startswith(COMMAND)

@@ -46,7 +46,7 @@ COUNTRIES = """\
 """
 DECADES = """\
   Old patents have low recall, recent ones low precision. The decade comes from
-  a table of its own (--attributes). Slices can be crossed, too.
+  a separate table (--attributes). Slices can be crossed, too.
 """
 MERGED = """\
   The first merges "parts" of 18 persons; all of its mentions read Yong Li.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 #: Size of local files, in bytes, below which one machine is faster than Spark; see the benchmarks.
 WORTH_IT = 20 << 30
-#: Environment variables of a process started by Spark, or told to use a Spark server.
+#: Environment variables that are set if Spark started the process, or if the process uses a Spark server.
 STARTED_BY = (
     "PYSPARK_GATEWAY_PORT",
     "SPARK_REMOTE",

@@ -1,4 +1,4 @@
-"""Flags that have no effect beside the others of a command line; arguments of the library are checked there."""
+"""Flags that other flags make ineffective; the library checks its own arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastbcubed.inputs.tables import ITEM
 
 
 class Idle(NamedTuple):
-    """A flag of some commands, the default of its value, and when another one has no effect."""
+    """A flag of some commands, its default value, and the condition under which any other value has no effect."""
 
     flag: str
     commands: tuple[str, ...]

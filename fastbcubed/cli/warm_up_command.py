@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 #: Number of items in the tables.
 N_ITEMS = 600
-#: Threshold of the garbage collector. Compiling makes so many objects that the default would slow it down; this one
-#: takes 0.1 GiB more.
+#: Garbage-collection threshold during compilation, which creates so many objects that the default threshold would
+#: slow it down; this one costs 0.1 GiB of memory.
 OBJECTS_AT_ONCE = 1_500_000
 #: Total number of compiled kernels, counting each combination of argument types.
 N_KERNELS = 333

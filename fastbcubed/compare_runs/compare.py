@@ -108,12 +108,12 @@ def compare(
         least 2 / (1 - `level`) are needed per run other than the baseline, so that one lies beyond each end: 40 for
         two runs at 0.95.
     seed : int
-        Seed of the replicates; an error without these. The same seed gives the same replicates, whatever the engine
-        and the order of rows and runs.
+        Seed of the replicates; an error if there are none. The same seed gives the same replicates, whatever the
+        engine and the order of rows and runs.
     unit : str
-        The sampling unit: "component", a connected component of the truth and all runs
-        (of the two runs compared where one of all runs is heavy: see `Comparison.deltas`); "true_cluster", which is
-        valid only with ``unmatched="outside"``; or a column of the truth, in memory and with ``align="common"``.
+        The sampling unit: "component", a connected component of the truth and all runs (if one of these is heavy, of
+        the truth and the two runs compared; see `Comparison.deltas`); "true_cluster", which is valid only with
+        ``unmatched="outside"``; or a column of the truth, in memory and with ``align="common"``.
     item, cluster : str, list of str, dict, or tuple of two of these
         As for `evaluate`. In a pair of columns, the second applies to all runs, or is a dict from run name to
         columns; a dict by itself leaves the columns of the truth, and of runs that it does not name, at their

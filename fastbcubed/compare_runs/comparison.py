@@ -109,8 +109,8 @@ class Comparison(ClusterResult):
     unit : str
         The sampling unit.
     ranking : list of dict
-        The runs by the score that `best` goes by, the best first: run, score, value; delta, se, low, high of the
-        difference from the best; as_good, whether that interval includes 0. Empty where `ranks` refuses.
+        The runs by the score that `best` uses, the best first: run, score, value; delta, se, low, high of the
+        difference from the best; as_good, whether that interval includes 0. Empty if `ranks` raises an error.
     warnings : list of dict
         Warnings and notes: code, level ("warning" or "note"), message, runs, values. One of them,
         ``runs-lack-items``, covers all runs that are missing items of the truth.
@@ -427,10 +427,10 @@ class Comparison(ClusterResult):
 
     @cached_property
     def ranking(self) -> list[dict[str, Any]]:
-        """The runs by the score that `best` goes by, the best first, with how each differs from the best.
+        """The runs by the score that `best` uses, the best first, with how each differs from the best.
 
-        Empty where `ranks` refuses. Each is a dict: run, score, value; delta, se, low, high (None for the best run);
-        as_good, whether the interval of the difference includes 0 (None where there is none).
+        Empty if `ranks` raises an error. Each is a dict: run, score, value; delta, se, low, high (None for the best
+        run); as_good, whether the interval of the difference includes 0 (None where there is none).
         """
         return rankings.ranking(self)
 
@@ -712,7 +712,7 @@ class Comparison(ClusterResult):
         if self._saved_page is None or not asked.page:
             return document(self, asked)
         if not asked.is_usual:
-            raise NotKeptError(f"{NOT_SAVED} a page of other clusters or slices than usual")
+            raise NotKeptError(f"{NOT_SAVED} a report with clusters or slices other than the default ones")
         saved = of_data(self._saved_page)
         return replace(saved, title=asked.title or saved.title)
 

@@ -203,7 +203,8 @@ def _in_slices(comparison: Comparison, row: Mapping[str, Any], word: str) -> str
                 sum(map(each, known)) for each in (lambda d: (d > 0).sum(), lambda d: (d < 0).sum(), len)
             )
             other = f" and {OPPOSITE[word]} in {count(opposite)}" if opposite else ""
-            text = f", {word} in {count(same)}{other} of {count(n)} slices by {label(by)}, by chance or not"
+            text = f", {word} in {count(same)}{other} of {count(n)} slices by {label(by)}"
+            text += ", including differences that may be chance"
             if 0 < opposite <= NAMED and n <= LOOKED_THROUGH:
                 text += f" ({OPPOSITE[word]}: {', '.join(_opposite(comparison, row, by))})"
             return text
@@ -343,7 +344,7 @@ def _how_sure(comparison: Comparison) -> list[str]:
     units = comparison._differences.units_of
     if all(own.n < 2 for own in units.values()):
         return [
-            f"All items are in one group of shared clusters{_connecting(comparison)}; no interval is known."
+            f"Shared clusters connect all items into one group{_connecting(comparison)}; no interval is known."
         ]
     if not has_intervals(comparison):
         by_unit = [m for m in metrics_with_errors(comparison) if comparison.unit == COMPONENT or is_mean(m)]
@@ -358,7 +359,7 @@ def _how_sure(comparison: Comparison) -> list[str]:
         line += f",{whose} so uneven that their effective number is only {effective:.1f}: "
         line += "these intervals are too narrow"
     elif few := distinct([name for own in found_few.values() for name in own]):
-        line += f", few of which carry {listed(few[:NAMED])} or the error"
+        line += f", few of which account for {listed(few[:NAMED])} or the error"
     single = [name for name, own in units.items() if own.n < 2]
     found = [f"{line}."]
     if single:

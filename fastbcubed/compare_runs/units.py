@@ -262,7 +262,7 @@ def beside_baseline(comparison: Comparison, name: str) -> Comparison:
 
 
 #: The beginning of messages about parts that a loaded comparison does not have.
-NOT_SAVED = "a saved comparison contains no clusters and items; compare the runs again to get"
+NOT_SAVED = "a saved comparison does not contain clusters and items; compare the runs again to get"
 
 
 def require_cells(comparison: Comparison) -> None:

@@ -133,7 +133,7 @@ def diff(
         Whether items may be in several clusters. The scores are then split_rate and merge_rate, and no truth is
         accepted.
     max_pairs : float
-        With `overlapping`, the maximal number of pairs of cells to compare.
+        With `overlapping`, the maximum number of pairs of cells to compare.
     table : table or path, optional
         One table with the clusters of all sides.
     out : path, optional

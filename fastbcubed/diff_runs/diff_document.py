@@ -376,7 +376,7 @@ def _next_steps(diff: Diff) -> list[Block]:
         return []
     steps = [('.clusters("baseline", limit=5)', 'what changed most; or "experiment"')]
     if not ev.contingency.overlapping:
-        steps.insert(0, (".changes()", "fate of the clusters, as a table"))
+        steps.insert(0, (".changes()", "outcomes of the clusters, as a table"))
     if ev.has_items:
         items = ev.kept_items()
         attributes = [name for names in items.attribute_sides().values() for name in names]
@@ -397,7 +397,7 @@ def _verdict(diff: Diff, asked: Asked) -> Iterator[Block]:
             "Split: now in several clusters. Merged: whole, but with others. Gone, appeared: items on one "
             "side only."
         )
-        title = "Fate of the clusters"
+        title = "Outcomes of the clusters"
         aside.append(Chart("changes", "changes", (diff._changes.to_pylist(), of), said, title, text))
     yield Beside([[Prose(what_changed(diff), "lead"), Prose(what_truth_says(diff), "lead")], aside])
     most = MESSAGES if asked.page else None

@@ -93,7 +93,7 @@ class Carried(NamedTuple):
     cells_of_greedy: int
 
     def notes(self) -> list[dict[str, Any]]:
-        """Return a note if some ids were carried greedily."""
+        """Return a note if some ids were carried over greedily."""
         if not self.n_greedy:
             return []
         message = (
@@ -395,7 +395,7 @@ def _require_free(ids: pa.Array, labels: pa.Array, taken: pa.Array) -> pa.Array:
     if used.size:
         raise OptionError(
             f"{counted(used.size, 'new id')} of {count(len(ids))} {'is' if used.size == 1 else 'are'} taken (first: "
-            f"{first_few(ids.take(from_numpy(used[:3])).to_pylist())}): the baseline or the known ids have "
+            f"{first_few(ids.take(from_numpy(used[:3])).to_pylist())}): the baseline or the known ids use "
             f"{'it' if used.size == 1 else 'them'} for other clusters. {hint}"
         )
     if (distinct := pc.count_distinct(ids).as_py()) < len(ids):

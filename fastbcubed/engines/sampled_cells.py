@@ -68,7 +68,7 @@ def touch(
     """Return the cells of a sample, in arbitrary order, found by the named or a suitable engine.
 
     The sample has integer labels and no nulls; `labels` has the original labels, of all its rows. The request has the
-    prediction and how to read it. `alike` asks for `content`, by which equal predictions are recognized.
+    prediction and how to read it. If `alike`, `content` is computed, by which equal predictions are recognized.
     """
     if not is_one_of(engine, (None, "memory", "disk")):
         raise OptionError(f'{arg("engine")} must be "memory" or "disk", not {quoted(engine)}')

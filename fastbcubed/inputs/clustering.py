@@ -579,8 +579,8 @@ class Clustering:
         sources : tuple of str or False, optional
             The names of the two tables that the left and the right items are from, such as ``("crm", "web")``: an item
             is then (source, id), as in a truth with ``item=["source", "id"]``, and a number that both tables have is
-            two items. Columns that tools write of two tables, such as ``ltable_id``, take it; False says that an id
-            means one item in both.
+            two items. Columns that tools write for two tables, such as ``ltable_id``, require it; False says that an
+            id means the same item in both.
         items : table, path, Clustering, or array-like, optional
             The complete list of items. Those without a connecting link are singletons. By default the items of the
             links; `evaluate` treats any others as singletons, not as missing.

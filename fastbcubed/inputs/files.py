@@ -251,7 +251,7 @@ def require_outside(out: Any, sources: Iterable[Any]) -> None:
 
 
 def _is_skipped(path: str, pattern: Sequence[str]) -> bool:
-    """Return whether a file found by a glob is a checksum, or hidden and not asked for by name."""
+    """Return whether a file found by a glob is a checksum, or hidden and not requested by name."""
     names_hidden = any(part[:1] in "._" for part in pattern)
     return path.endswith(".crc") or (not names_hidden and _hidden(path))
 

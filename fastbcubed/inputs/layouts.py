@@ -42,7 +42,7 @@ class Layout:
     items: tuple[str, ...]  #: possible names of its item column, which make a composite id with `source`
     spare_items: tuple[str, ...] = ()  #: possible names of the item column if none of `items` is present
     source: str | None = None  #: name of a column that, if present, makes a composite id with the item
-    marks: tuple[str, ...] = ()  #: further columns, by which layouts with the same names can be told apart
+    marks: tuple[str, ...] = ()  #: further columns, which distinguish layouts with the same names
     #: a column that is nonzero in rows that link two clusters rather than give a membership
     links: str | None = None
     at: str = r"\0"  #: pattern of the names of its cluster columns, one per threshold
@@ -220,7 +220,7 @@ def choose_weights(rows: Source, item: ColumnName) -> tuple[list[str], str]:
     if missing and not (len(missing) == len(left) == 1):
         raise ColumnError(
             f"There is no column {missing[0]!r} in {rows.where} ({listed(rows.names)}). A table of weights "
-            f"needs the item columns and weight; name the item columns with {arg('item', ...)}.{rows.hint}"
+            f"needs the item columns and a column weight; name the item columns with {arg('item', ...)}.{rows.hint}"
         )
     found = dict(zip(missing, left, strict=True)) if missing else {}
     return [found.get(name, name) for name in ids], found.get("weight", "weight")
@@ -301,8 +301,8 @@ def _with_items(
 def _of_layouts(cluster: Part, known: Mapping[str, list[str]], layouts: Sequence[Layout]) -> list[_Way]:
     """Return the readings of a table's items under these layouts, each once.
 
-    If a layout's marks are present, layouts without are ignored, as are items without the source column that another
-    reading includes.
+    If a layout's marks are present, layouts without marks are ignored, as are items without the source column that
+    another reading includes.
     """
     found = [way for layout in layouts for way in _of_layout(layout, known, cluster, layout.items)]
     found = found or [

@@ -236,17 +236,17 @@ def as_thresholds(thresholds: Any) -> list[float]:
         return [as_threshold(thresholds)]
     if isinstance(thresholds, (str, bytes)) or not isinstance(thresholds, Iterable) or is_bare(thresholds):
         raise OptionError(
-            f"thresholds must be a list of numbers, the minimum scores of links, not {quoted(thresholds)}."
+            f"thresholds must be a list of numbers, the minimum link scores, not {quoted(thresholds)}."
         )
     found = list(map(as_threshold, thresholds))
     if not found:
-        raise OptionError("thresholds is empty. Give at least one minimum score of links.")
+        raise OptionError("thresholds is empty. Give at least one minimum link score.")
     return found
 
 
 def as_threshold(threshold: Any) -> float:
     """Return a threshold as a float, or raise OptionError."""
-    found = number(threshold, "threshold", "a number, the minimum score of links", lambda _: True)
+    found = number(threshold, "threshold", "a number, the minimum link score", lambda _: True)
     beyond = math.isinf(found) and not isinstance(threshold, float | np.floating)
     if beyond or (is_whole(threshold) and int(threshold) != found):
         raise OptionError(

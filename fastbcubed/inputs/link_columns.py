@@ -51,7 +51,7 @@ TWO_TABLES = Either('sources=("a", "b")', "--link-sources a,b")
 
 @dataclass(frozen=True)
 class LinkRequest:
-    """What the caller said about the columns of links, before the table is read; None where nothing was said."""
+    """The columns of links that the caller named, before the table is read; None for columns not named."""
 
     left: ColumnName | None = None  #: the columns of the two items; a list makes a composite id
     right: ColumnName | None = None

@@ -54,7 +54,7 @@ def notes_of_side(side: Clustering) -> list[dict[str, Any]]:
         {
             "code": "whole-floats",
             "level": "note",
-            "message": f"The values of {column.where} are floats or decimals, all whole, and read as integers.",
+            "message": f"The values of {column.where} are whole floats or decimals, and are read as integers.",
             "column": column.name,
         }
         for column in columns

@@ -354,5 +354,5 @@ def close_cells(
 
 
 def take_codes(place, codes, rows, taken):
-    """Write the place of the code of each of some rows."""
+    """Write the place of the code of each given row."""
     taken[:] = place[codes[rows]]

@@ -205,7 +205,7 @@ def _without_waiting(path: str, flags: int) -> int:
     if stat.S_ISREG(os.fstat(handle).st_mode):
         return handle
     os.close(handle)
-    raise OSError(errno.EINVAL, f"{path} is no file")
+    raise OSError(errno.EINVAL, f"{path} is not a file")
 
 
 def _taken(lock: int, directory: str) -> bool:
@@ -414,7 +414,7 @@ def untried() -> str:
         return ""
     newest = ".".join(map(str, TRIED))
     return (
-        f"Numba {numba.__version__} is newer than {newest}, the newest that was tried; kernels are not kept"
+        f"Numba {numba.__version__} is newer than {newest}, the newest version tested; kernels are not cached"
     )
 
 

@@ -594,7 +594,7 @@ def number_clusters(arrived, pred_codes, first, last, outer, absent_pred, table,
 
 @inlined
 def tag_of(pred, room):
-    """Return the bits of a key that are stored in a table entry above the cluster number; they tell most keys apart."""
+    """Return the bits of a key that a table entry stores above the cluster number; they distinguish most keys."""
     return ((pred >> 20) & 0x7FFFFFFF) >> room
 
 

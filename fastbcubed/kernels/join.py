@@ -147,7 +147,7 @@ def take_rows(values, rows, start, stop, out):
 def scatter_columns(columns, skip, bits, next_row, rows):
     """Write the rows of a block, given as columns of words, to the shards of their item keys, in row order.
 
-    The first column is the item keys, which are mixed here. A row's shard is given by the `bits` bits of the mixed
+    The first column has the item keys, which this kernel mixes. A row's shard is given by the `bits` bits of the mixed
     key after the first `skip`. Shapes: `columns` (n,) each, `next_row` (n_shards,), `rows` (n, n_columns).
     """
     for i in range(columns[0].size):

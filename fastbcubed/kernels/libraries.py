@@ -56,7 +56,7 @@ class OfParts(Compiler):
     library: Any = Part
 
     def define_pipelines(self) -> Any:
-        """Set the code library, and return Numba's passes without idle ones."""
+        """Set the code library, and return Numba's passes without unnecessary ones."""
         state = self.state
         state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()

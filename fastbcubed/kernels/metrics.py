@@ -484,7 +484,7 @@ def drop_first(keys, nodes, size):
 
 @kernel
 def pair_rows(first, edges, prices, pairs, space, patience):
-    """Pair rows, starting at `first`, with columns so that the total gain of all pairs so far is maximal.
+    """Pair rows, starting at `first`, with columns so as to maximize the total gain of all pairs so far.
 
     Returns the first unprocessed row, and the number of edges visited, at most about `patience`. `edges` are (starts,
     columns, gains) by row; gains are positive. `prices` are a number for each row and for each column, whose sum is

@@ -89,7 +89,7 @@ def sum_of_run(values):
 
 @kernel(by_numpy=square_units_by_numpy)
 def square_units(shares, sums, moves, space, powers, counted):
-    """Sum second and fourth powers of each unit's contribution to the scores of runs, minus that to a baseline's.
+    """Sum second and fourth powers of each unit's contributions to runs' scores, minus those to a baseline's scores.
 
     `moves` are: the index of the baseline, n_runs if there is none, whose derivatives are then 0; the derivative of
     each score by each sum, (n_runs, n_scores, k); and by the share, (n_runs, n_scores). `space` is for RUN units:

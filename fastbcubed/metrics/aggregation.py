@@ -114,7 +114,7 @@ def _number(metric: Metric, score: Callable[[], Any]) -> float:
     with calling(f"the score {metric.name}"):
         value = score()
         if isinstance(value, str):
-            raise TypeError(f"{value!r} is no number")
+            raise TypeError(f"{value!r} is not a number")
         return float(value)
 
 
@@ -356,7 +356,7 @@ def grouped(metrics: Iterable[Metric]) -> list[Metric]:
 
 
 def summed(metrics: Iterable[Metric], beta: float, *, losses: bool) -> list[Metric]:
-    """Return the scores of items that the scores of groups are computed from, including the losses if asked for."""
+    """Return the scores of items that the scores of groups are computed from, including the losses if requested."""
     found = {m.name: m for m in with_needs(metrics, beta) if m.formula is not None}
     return list((found | {m.name: m for m in LOSSES.values() if losses}).values())
 

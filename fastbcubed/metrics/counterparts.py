@@ -197,7 +197,7 @@ class Paired(NamedTuple):
 
 
 def pair_clusters(contingency: Contingency, gain: Callable[[int, int], Floats], pool: Pool) -> Paired:
-    """Pair true and predicted clusters one to one so that the sum of gains is maximal.
+    """Pair true and predicted clusters one to one so as to maximize the sum of gains.
 
     `gain` takes a range of cells and returns the gain of each, 0 or more. Raises PairingError if the search visits
     more than `LIMIT` cells.
@@ -279,7 +279,7 @@ def match_first(
     order: Callable[[NDArray[np.int64]], NDArray[np.int64]],
     limit: int,
 ) -> Matched:
-    """Match rows and columns one to one so that the sum of gains is maximal; break ties by an order of the cells.
+    """Match rows and columns one to one so as to maximize the sum of gains; break ties by an order of the cells.
 
     `rows` and `columns` are codes, each pair of codes at most once; `gains` are positive integers whose sum is exact as
     a float. Shapes: (n_cells,) each. `order` takes a few cells and returns them in order of preference, the largest
@@ -443,7 +443,7 @@ def _too_tangled(rows: Codes, columns: Codes, n_rows: int, n_columns: int) -> st
 
 
 def pairs_by_weight(contingency: Contingency, pool: Pool) -> Paired:
-    """Pair clusters one to one so that the total weight of the paired cells is maximal."""
+    """Pair clusters one to one so as to maximize the total weight of the paired cells."""
 
     def weights(start: int, stop: int) -> Floats:
         return np.ascontiguousarray(contingency.weight[start:stop])
@@ -549,7 +549,7 @@ def _scored(contingency: Contingency, side: str) -> Counts:
 
 
 def pairs_of_mentions(contingency: Contingency, pool: Pool) -> Paired:
-    """Pair entities one to one so that the number of shared mentions is maximal."""
+    """Pair entities one to one so as to maximize the number of shared mentions."""
 
     def common(start: int, stop: int) -> Floats:
         return contingency.n[start:stop].astype(np.float64)
@@ -558,7 +558,7 @@ def pairs_of_mentions(contingency: Contingency, pool: Pool) -> Paired:
 
 
 def pairs_by_similarity(contingency: Contingency, pool: Pool) -> Paired:
-    """Pair entities one to one so that the sum of their similarities 2 n / (k + r) is maximal."""
+    """Pair entities one to one so as to maximize the sum of their similarities 2 n / (k + r)."""
     found = contingency.once(entities, pool)
     key_sizes, response_sizes = found.key.sizes, found.response.sizes
 

@@ -139,11 +139,11 @@ class Metric:
     ) -> str | None:
         """Return why the score is undefined for this input, with advice; None if it is defined."""
         if self.takes_three:
-            return "it judges a change by a truth: it takes fb.diff(baseline, experiment, truth=truth)"
+            return "it judges a change against a truth; use fb.diff(baseline, experiment, truth=truth)"
         by_item = self.family == "pairs" or any(metric.leave_one_out for metric in (self, *self.needs))
         if cells_alone and weighted and weighting == "pointwise" and by_item:
             return (
-                "with weights it needs the weight of each item beside the cells, which on Spark are in many places; "
+                "with weights, it needs the weight of each item in addition to the cells, which Spark distributes; "
                 f"evaluate tables that one machine can read with {arg('engine', 'disk')} or "
                 f"{arg('engine', 'memory')}, or pass no weights"
             )
@@ -156,7 +156,7 @@ class Metric:
             return f"it lets all items count equally, but they have weights {how}; pass no weights"
         if self.weights_inside and weighted and weighting == "outer":
             return (
-                'it is no mean over items, so weights in the mean alone (weighting="outer") have no place'
+                'it is not a mean over items, so weights in the mean alone (weighting="outer") do not apply'
                 f" in it; pass {arg('weighting', 'pointwise')}, or no weights"
             )
         if outside and (self.uses_tn or self.labelled_only):

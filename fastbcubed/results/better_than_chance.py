@@ -27,7 +27,7 @@ MOST = 1_000_000_000
 
 @dataclass(frozen=True)
 class ChanceTest:
-    """The result of a test whether a score is better than by chance, given the cluster sizes.
+    """The result of a test of whether a score is better than chance, given the cluster sizes.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class ChanceTest:
 
 
 def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0) -> ChanceTest:
-    """Test whether a score is better than by chance: predicted labels are shuffled, which preserves cluster sizes.
+    """Test whether a score is better than chance: predicted labels are shuffled, which preserves cluster sizes.
 
     If there are at most 20,000 labelings, all are tried, and the test is exact; otherwise `draws` of them are drawn.
     The cost is that of computing the score, times the number of draws. The test is for partitions without weights.

@@ -117,7 +117,7 @@ def slicing_of(
 
 #: Title of the chart of outcomes for each side, and an explanation of the outcomes.
 OUTCOMES = {
-    "true": ("Fate of the true clusters", (
+    "true": ("Outcomes of the true clusters", (
         "Exact: a predicted cluster has the same items. Split: in several clusters. Merged: whole, but with "
         "others."
     )),

@@ -376,7 +376,7 @@ class Evaluation(ScoredResult):
         side : {"true", "pred"}
             Which clusters: true clusters lose recall, predicted clusters precision.
         limit : int or None
-            Maximal number of rows of the curve. The first clusters are listed one by one, later ones at increasing
+            Maximum number of rows of the curve. The first clusters are listed one by one, later ones at increasing
             intervals; the first cluster, the last one with a loss and the last one are always included. None for all.
 
         Returns
@@ -752,7 +752,7 @@ class Evaluation(ScoredResult):
         indent : int or None
             Spaces for each level; None for one line.
         limit : int or None
-            Maximal number of slices per slicing, the costliest first; None for all.
+            Maximum number of slices per slicing, the costliest first; None for all.
 
         Raises
         ------
@@ -793,7 +793,7 @@ class Evaluation(ScoredResult):
             ``items.parquet``, from which any later slice can be computed. With many cells, there is also ``page.json``,
             the content of the HTML report; it may be deleted.
         repairs : int
-            How many repairs to write, as ``repairs.parquet``; see `repairs`.
+            Number of repairs to write as ``repairs.parquet``; see `repairs`.
 
         Examples
         --------

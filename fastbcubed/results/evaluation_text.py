@@ -72,7 +72,7 @@ def groups_of(units: Units, few: Mapping[str, int]) -> str:
         text += "these intervals are too narrow"
     elif few:
         scores = listed([HEADLINE.get(name, name) for name in list(few)[:NAMED]])
-        text += f", about {count(min(few.values()))} of which carry the error of {scores}"
+        text += f", about {count(min(few.values()))} of which account for the error of {scores}"
     return text
 
 

@@ -66,9 +66,9 @@ if TYPE_CHECKING:
 
 #: Memory needed for the search: bytes per row, per row and item score or weight, per row and column, and per unit. Of
 #: 1e8 rows, 20 columns and F1, 8.4 GB; measured with 3e6 and 1e7 rows, 77 to 83 bytes per row. A column of long strings
-#: is read as a whole beside that.
+#: is read as a whole in addition.
 ROW_BYTES, VALUE_BYTES, COLUMN_BYTES, UNIT_BYTES = 40, 8, 1.1, 16
-#: Bytes of columns that are coded at the same time, beside the first; bytes per row for the numbers of values.
+#: Bytes of columns that are coded at the same time, in addition to the first; bytes per row for the numbers of values.
 AT_ONCE, NUMBER_BYTES = 1 << 30, 6
 #: Maximum number of columns searched, and of columns that define one slice.
 MOST_COLUMNS, DEEPEST = 1000, 4
@@ -133,13 +133,13 @@ def explain(
         The score whose loss is explained: "f1", "precision", "recall", or any other mean over items, by name or as for
         `metric`. A formula gets None for the true negatives, and is best where fp and fn are 0.
     depth : int
-        Maximal number of attributes that define a slice, from 1 to 4.
+        Maximum number of attributes that define a slice, from 1 to 4.
     min_items : int
-        Minimal number of items of a slice.
+        Minimum number of items of a slice.
     level : float
         The false discovery rate: the expected share of the returned slices that do not lose more than the rest.
     limit : int
-        Maximal number of slices to propose and test. Fewer tests have more power.
+        Maximum number of slices to propose and test. Fewer tests have more power.
     seed : int
         Seed of the random choice of components to search. The same seed finds the same slices, whatever the engine,
         the number of threads and the order of rows.
@@ -231,7 +231,7 @@ def explained(table: Contingency, loss: Any, beta: float, known: Sequence[Metric
 def _with_best(metric: Metric) -> Metric:
     """Return a user's own formula with its value at fp = fn = 0 as the best one; raise MetricError if it is not.
 
-    It is given no true negatives: what these add depends on all items, not on the component of an item alone.
+    It gets no true negatives, because their contribution depends on all items, not only on an item's component.
     """
     metric = replace(metric, uses_tn=False)
     tp, zero = np.array([1.0, 2.0, 7.0, 1000.0]), np.zeros(4)
@@ -542,7 +542,7 @@ def _coded(
             f"none of {counted(len(columns), 'attribute')} can be searched ({reasons}). Name attributes that "
             f"describe items, such as a country, a year or a source, or lower {arg('min_items', ...)}"
         )
-    return coded, left_out | {name: f"it says what {other} says" for name, other in same.items()}
+    return coded, left_out | {name: f"it divides the items as {other} does" for name, other in same.items()}
 
 
 def _adjust(rows: list[dict[str, Any]], level: float) -> None:

@@ -39,7 +39,7 @@ class Scores(Mapping[str, float]):
                 raise MetricError(self._missing[computed_as(name, self._missing) or name])
             there = f"there are {', '.join(self._values)}" if self._values else "there is none"
             raise MetricError(
-                f"{name!r} was not computed; {there}. Name it in {arg('metrics', ...)}, or ask for it with "
+                f"{name!r} was not computed; {there}. Name it in {arg('metrics', ...)}, or compute it with "
                 ".metric(name)"
             )
         return self._values[found]

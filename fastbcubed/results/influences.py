@@ -127,7 +127,7 @@ class Moves(NamedTuple):
         return cls(len(runs) if baseline is None else baseline, np.stack(of_scores), np.stack(of_shares))
 
     def distinct(self) -> tuple[Moves, NDArray[np.intp]]:
-        """Return those of scores that do not only differ in sign, as powers are the same there, and which each has."""
+        """Return the derivatives of scores that differ in more than sign, and which of these each score has."""
         slopes = np.concatenate((self.of_scores, self.of_shares[:, :, None]), axis=2).swapaxes(0, 1)
         rows = slopes.reshape(slopes.shape[0], math.prod(slopes.shape[1:]))
         first = np.take_along_axis(rows, (rows != 0).argmax(axis=1)[:, None], axis=1)

@@ -454,7 +454,7 @@ BESIDE = 64 << 20
 
 @dataclass(eq=False)
 class Kept:
-    """What an evaluation keeps: its cells and, optionally, items, cluster labels and attributes."""
+    """The data kept by an evaluation: its cells and, optionally, items, cluster labels and attributes."""
 
     cells: Contingency
     policies: Policies

@@ -59,7 +59,9 @@ def few_items_labelled(ev: Any, n_items: int) -> Iterator[Notice]:
         message += (
             " The scores say nothing about the others, unless the labelled clusters were drawn at random"
         )
-        message += f"; {ESTIMATE} says what they tell of all then." if is_estimable(ev) else "."
+        message += (
+            f"; in that case, {ESTIMATE} estimates the scores of all items." if is_estimable(ev) else "."
+        )
     level = WARNING if made_up or is_unchallenged(ev) else NOTE
     yield Notice(level, message, {"share": share, "n_items": n + common})
 
@@ -105,7 +107,7 @@ def like_nulls(
 
 
 def labels_with_spaces(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Warn of clusters whose labels differ by the white space around them alone."""
+    """Warn of clusters whose labels differ only in the white space around them."""
     for word, labels, n in _labels(ev, n_items):
         yield from with_spaces(word, dict(zip(labels, n.tolist(), strict=True)))
 
@@ -117,7 +119,7 @@ def with_spaces(word: str, sizes: Mapping[str, int]) -> Iterator[Notice]:
     found = [text for text in spaced if times[text.strip()] > 1]
     if not found:
         return
-    pairs = ", ".join(f"{first_few([text])} beside {first_few([text.strip()])}" for text in found[:SHOWN])
+    pairs = ", ".join(f"{first_few([text])} and {first_few([text.strip()])}" for text in found[:SHOWN])
     several = len(found) > 1
     message = (
         f"{count(len(found))} label{'s' * several} of the {Word(word)} differ{'' if several else 's'} from "
@@ -177,8 +179,8 @@ def counts_as_weights(ev: Any, n_items: int) -> Iterator[Notice]:
 def _labels(ev: Any, n_items: int) -> Iterator[tuple[str, list[str], NDArray[np.integer]]]:
     """Yield the texts of the largest clusters of each side whose labels are texts, and their numbers of items.
 
-    On disk these are the texts that were found to be odd while they were read, and others that differ from them by
-    white space alone.
+    On disk these are the texts that were found to be odd while they were read, and others that differ from them only in
+    white space.
     """
     table = ev.contingency
     if not table.has_cells:

@@ -56,7 +56,7 @@ class Result(Shown):
         Parameters
         ----------
         path : path, optional
-            The file to write. Without it, the returned report displays in a notebook.
+            The file to write. Without it, the report is returned, and a notebook displays it.
         title : str, optional
             The heading.
         overwrite : bool
@@ -98,7 +98,7 @@ class ClusterResult(Result):
         Parameters
         ----------
         path : path, optional
-            The file to write. Without it, the returned report displays in a notebook.
+            The file to write. Without it, the report is returned, and a notebook displays it.
         title : str, optional
             By default the names of the inputs.
         worst : int

@@ -173,7 +173,7 @@ CELL_BYTES = 256
 
 
 def _page(ev: Evaluation, passing: Passing, staging: Staging, keep: str) -> bytes | None:
-    """Return the page of a result, whose tables have been written, as JSON; None if it would take too much to make."""
+    """Return the page of a result, whose tables have been written, as JSON; None if it needs too many of them."""
     from fastbcubed.render.document import as_data
     from fastbcubed.render.json import shortened
     from fastbcubed.results.evaluation_document import document

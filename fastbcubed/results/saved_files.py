@@ -180,7 +180,7 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def is_in_file(value: Any) -> bool:
@@ -434,7 +434,7 @@ class StoredTable:
         return self._read(range(self._starts.size - 1), [name])[name]
 
     def coded(self, name: str) -> pa.ChunkedArray:
-        """Return a column; strings as dictionaries, if the file has them so: decoding takes several times as long."""
+        """Return a column; strings stay dictionaries if stored as such: decoding takes several times as long."""
         kind, k = self._schema.field(name).type, self.column_names.index(name)
         groups = [self._metadata.row_group(part) for part in range(self._starts.size - 1)]
         n_bytes = sum(group.column(k).total_uncompressed_size for group in groups)

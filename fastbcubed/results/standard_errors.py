@@ -260,7 +260,7 @@ def _require_room(units: CellUnits, others: Iterable[Metric], limit: int | None)
     table = units.table
     n_cells = table.n_cells if table.weighted or table.overlapping else table.n_cells - table.n_exact
     needed = n_cells * (FIRST_SUM_BYTES + SUM_BYTES * n_sums) + UNIT_BYTES * units.n_joined * n_sums
-    what = "standard errors of scores that are no means over items"
+    what = "standard errors of scores that are not means over items"
     require_within(limit, needed - BESIDE, what, "cells, and sums by component,", ", or request fewer scores")
 
 
@@ -588,7 +588,7 @@ class ScoreErrors:
         }
 
     def carried_by_few(self, scores: Sequence[str]) -> dict[str, int]:
-        """Return the scores whose error rests on a few of many units, with about how many; empty if not at hand."""
+        """Return the scores whose error rests on a few of many units, with about how many; empty if unknown."""
         found = self.at_hand()
         if found is None:
             return {}
@@ -767,7 +767,7 @@ def warn_of_few(scores: Sequence[str], units: Units, unit: str, *, stacklevel: i
     """Warn of scores whose error rests on few units; `of` is put before the message."""
     if scores:
         message = (
-            f"{of}few of {units.n:,} units ({unit}) carry {first_few(scores)} or the error: "
+            f"{of}few of {units.n:,} units ({unit}) account for {first_few(scores)} or the error: "
             "intervals may be too narrow"
         )
         warnings.warn(EvaluationWarning(message, "few-carry-error"), stacklevel=stacklevel)

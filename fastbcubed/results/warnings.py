@@ -843,14 +843,20 @@ CODES = {
     "small-slice": Code("Some slices have very few items.", small_slices),
     "not-checked": Code("Some checks need cells, which were not kept.", not_checked),
     "cells-not-kept": Code("The disk had no room for the cells, so that only scores were kept."),
-    "few-carry-error": Code("Few components carry a score or its error, so its interval may be too narrow."),
+    "few-carry-error": Code(
+        "Few components account for a score or its error, so its interval may be too narrow."
+    ),
     "best-at-end": Code("The best threshold of a sweep is the score of the weakest or the strongest link."),
-    "links-cut": Code("Weak links seem to be missing, so that blocking and scoring cannot be told apart."),
+    "links-cut": Code(
+        "Weak links seem to be missing, so that losses from blocking and scoring cannot be distinguished."
+    ),
     "links-not-judged": Code("Some links in the stages of a sweep have items without a true cluster."),
     "columns-recognised": Code("Columns of ids and clusters were found by their names."),
     "whole-floats": Code("Floats or decimals were read as integers."),
     "made-of-links": Code("The clusters of a side are the connected components of links."),
-    "ids-partly-greedy": Code("Ids of some clusters were carried greedily, since the search took too long."),
+    "ids-partly-greedy": Code(
+        "Ids of some clusters were carried over greedily, because the search took too long."
+    ),
     "attributes-match-none": Code("A table of attributes contains none of the items."),
     **{code: Code(meaning) for code, meaning in OF_LINKS.items()},
 }

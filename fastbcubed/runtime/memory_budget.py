@@ -141,7 +141,7 @@ class Allowance:
         return self._needed(more) <= self.limit
 
     def at_rest(self) -> Allowance:
-        """Return an allowance for later questions to a result; it assumes that the memory used now stays in use."""
+        """Return an allowance for later requests to a result; it assumes that the memory used now stays in use."""
         found = copy(self)
         if self.limit is not None:
             release()

@@ -46,8 +46,8 @@ def too_few_addresses() -> str | None:
     if most == resource.RLIM_INFINITY or most >= LEAST_ADDRESSES:
         return None
     return (
-        f"out of memory: the process may take {most >> 20} MiB of addresses, but needs {LEAST_ADDRESSES >> 20} MiB to "
-        "start and about 1 GiB to work. Raise this limit, or remove it with ulimit -v unlimited"
+        f"out of memory: the process may use {most >> 20} MiB of address space, but needs {LEAST_ADDRESSES >> 20} MiB "
+        "to start and about 1 GiB to work. Raise this limit, or remove it with ulimit -v unlimited"
     )
 
 

@@ -496,9 +496,11 @@ def in_slices(estimates: Any, by: str) -> list[Block]:
         if row["n_clusters"] < ENOUGH
     }
     are = "is" if len(few) == 1 else "are"
-    said = f"{counted(len(few), 'slice')} with fewer than {ENOUGH} clusters {are} left out: "
     named = sorted(",".join(map(label, each)) for each in few)
-    said += f"too few clusters ({', '.join(named[:NAMED])}{', …' * (len(named) > NAMED)})."
+    said = (
+        f"{counted(len(few), 'slice')} with fewer than {ENOUGH} clusters {are} left out "
+        f"({', '.join(named[:NAMED])}{', …' * (len(named) > NAMED)})."
+    )
     grid = Grid.of(rows[:LISTED], columns, len(names), about=f"By {by}")
     return [Heading(f"By {label(by)}"), *[grid] * bool(rows), *[Prose([said], "note")] * bool(few)]
 

@@ -143,7 +143,7 @@ class PairEstimates(Table, Result):
             f"In parentheses, {100 * self.level:g} % intervals; judged, unsure, not judged: "
             f"{'pairs' if of_labelled else 'draws of pairs'} of the score"
         ]
-        notes += ["if unsure: the estimate if all unsure pairs were decided one way, or the other"] * unsure
+        notes += ["if unsure: the estimates if all unsure pairs were decided one way or the other"] * unsure
         most = min(LISTED, len(rows)) if asked.page else len(rows)
         notes += [f"The first {most} of {count(len(rows))} rows."] * (most < len(rows))
         grid = Grid.of(rows[:most], columns, names, about="Figures")

@@ -165,7 +165,7 @@ def _begins(values: NDArray[Any]) -> Places:
 
 
 def _runs(values: Places) -> Iterator[tuple[int, int, int]]:
-    """Yield each run of equal values: the value, and the positions of its begin and end."""
+    """Yield each run of equal values: the value, and where it begins and ends."""
     begins = _begins(values)
     ends = np.append(begins[1:], values.size)
     yield from zip(values[begins].tolist(), begins.tolist(), ends.tolist(), strict=False)

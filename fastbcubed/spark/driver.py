@@ -173,7 +173,7 @@ def _require_common(sums: Sums, join: Join, looked: list[Looked]) -> None:
         examples = [first_few(_ids(side)) for side in join.sides]
         raise EmptyInputError(
             f"no item of {truth.name} is in {prediction.name}: {sums.counts['n_1']} items are only in the "
-            f"first, {sums.counts['n_2']} only in the second ({examples[0]} against {examples[1]}). Check "
+            f"first, and {sums.counts['n_2']} are only in the second ({examples[0]} against {examples[1]}). Check "
             "that both item columns write the same ids in the same way."
         )
 

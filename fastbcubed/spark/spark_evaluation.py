@@ -130,7 +130,7 @@ class Asked:
         )  # fmt: skip
 
     def counting(self, **about: Any) -> Question:
-        """Return a question that asks only for counts."""
+        """Return the settings for sums of counts alone."""
         return Question(self.weighted, self.request.outer, self.request.outside, **about)
 
 

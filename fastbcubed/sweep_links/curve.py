@@ -765,7 +765,7 @@ def list_weakest_links(sweep: Any, effects: Effects, limit: int | None) -> Table
 
 
 def _joined(sweep: Any, places: NDArray[np.integer]) -> dict[str, Any]:
-    """Return columns on the links at these places, null for -1: the score, both items, and sizes of their clusters."""
+    """Return columns about the links at these places, null for -1: score, both items, and sizes of their clusters."""
     tree, missing = sweep.tree, places < 0
     joined = tree.links[np.where(missing, 0, places)]
     levels = np.where(missing, 0, tree.levels[places])

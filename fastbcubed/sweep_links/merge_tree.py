@@ -171,7 +171,7 @@ class Ranges(NamedTuple):
     keys: NDArray[np.uint64]
     links: np.ndarray
     spare: NDArray[np.uint64]  #: spare memory of the size of `keys`
-    bounds: NDArray[np.int64]  #: the begin of each range, and the end of the last
+    bounds: NDArray[np.int64]  #: where each range begins, and the end of the last
     least: np.uint64
     shift: int  #: bits by which keys of a range differ, after subtraction of `least`
 
@@ -584,7 +584,7 @@ class Subsets:
 
     @cached_property
     def _by_code(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-        """Places sorted by true cluster, and the begin of each true cluster among them, followed by the end."""
+        """Places sorted by true cluster, where each true cluster begins among them, and the end."""
         order = np.argsort(self._rows.codes, kind="stable")
         n_none = int(np.count_nonzero(self._rows.codes < 0))
         return order[n_none:], np.concatenate([[0], np.cumsum(self._rows.true_sizes)])

@@ -1,4 +1,4 @@
-"""The memory that questions to a sweep need, checked against what the memory limit leaves."""
+"""The memory that requests to a sweep need, checked against what the memory limit leaves."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def require_slices(sweep: Any, *, errors: bool) -> None:
 
 
 def _held(sweep: Any, *names: str) -> int:
-    """Return the bytes of the results of earlier questions that a sweep holds: of these parts, or of all."""
+    """Return the bytes of the results of earlier requests that a sweep holds: of these parts, or of all."""
     held = 0
     for name in names or ("_effects", "_units"):
         if name in sweep.__dict__:

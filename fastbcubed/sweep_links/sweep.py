@@ -98,7 +98,7 @@ def sweep(
     threads: int | None = None,
     progress: Progress = None,
 ) -> Sweep:
-    """Score the clusters formed by links at every threshold, to choose the best one and see where clusters tip.
+    """Score the clusters formed by links at every threshold, to choose the best one and find the costliest merges.
 
     A threshold uses the links with at least that score. The clusters are the connected components of these links, and
     items without such a link are singletons. Every value equals that of `evaluate` on the same clusters.

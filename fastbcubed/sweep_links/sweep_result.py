@@ -139,7 +139,7 @@ class Sweep(Result):
         Parameters
         ----------
         limit : int or None
-            Maximal number of rows: the first, the last, those where a score is best or worst, and others spaced evenly
+            Maximum number of rows: the first, the last, those where a score is best or worst, and others spaced evenly
             by the change in scores. None for all thresholds at which clusters change.
         errors : bool
             Whether to add standard errors, as columns such as f1_se. The units are the same at all thresholds: the
@@ -695,7 +695,7 @@ class Sweep(Result):
             "f1_change", the default, or "precision_change": the most harmful first; or "recall_change": the most useful
             first.
         limit : int or None
-            Maximal number of rows; None for all.
+            Maximum number of rows; None for all.
         threshold : float, optional
             List only merges that this threshold uses.
 
@@ -725,7 +725,7 @@ class Sweep(Result):
         Parameters
         ----------
         limit : int or None
-            Maximal number of rows; None for all.
+            Maximum number of rows; None for all.
 
         Returns
         -------

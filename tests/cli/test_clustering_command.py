@@ -116,7 +116,7 @@ def test_no_links(capsys: pytest.CaptureFixture[str]) -> None:
     ("flags", "message"),
     [
         ("--threshold high", "--threshold takes a number, or several separated by commas, not 'high'"),
-        ("--threshold nan", "--threshold must be a number, the minimum score of links, not nan"),
+        ("--threshold nan", "--threshold must be a number, the minimum link score, not nan"),
         ("--out clusters.csv", "--out must name a Parquet file"),
         ("--out no/where/c.parquet --threshold 0.9", ""),
         ("--left unique_id_l", "--right is missing"),

@@ -131,7 +131,7 @@ def test_strata_unsure_and_skipped(here, capsys) -> None:
     assert (
         "90 % intervals" in out
         and "high if unsure" in out
-        and "unsure pairs were decided one way, or the other" in out
+        and "unsure pairs were decided one way or the other" in out
     )
 
 

@@ -583,12 +583,12 @@ OLD, NEW = ({k for k in range(40) if k % 10 < 5}, {*range(30, 36)})
         (
             "old",
             "new is better: F1 0.857 → 0.961, +0.104 (+0.038 to +0.169), better in 3 and worse in 1 of 4 "
-            "slices by part, by chance or not (worse: 3).",
+            "slices by part, including differences that may be chance (worse: 3).",
         ),
         (
             "new",
             "old is worse: F1 0.961 → 0.857, -0.104 (-0.169 to -0.038), worse in 3 and better in 1 of 4 "
-            "slices by part, by chance or not (better: 3).",
+            "slices by part, including differences that may be chance (better: 3).",
         ),
     ],
 )
@@ -788,7 +788,7 @@ def test_a_baseline_that_connects_all_items_is_named():
     runs = {"all": dict.fromkeys(truth, 0), "old": pairs_of(OLD), "new": pairs_of(NEW)}
     text = " ".join(repr(fb.compare(truth, runs)).split())
     why = "because clusters of all connect them; leave it out to compare the others; no interval is known."
-    assert f"All items are in one group of shared clusters, {why}" in text
+    assert f"Shared clusters connect all items into one group, {why}" in text
     assert "Bonferroni" not in text and "intervals" not in text
     page = fb.compare(truth, runs).report()
     assert {row["verdict"] for row in deltas(page)} <= {"error unknown", "the same"}

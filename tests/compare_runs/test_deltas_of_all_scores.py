@@ -96,7 +96,7 @@ def test_a_score_that_rests_on_few_components_has_a_wide_interval_and_says_so() 
     for k, run in enumerate(runs.values()):
         run[30 + 2 * np.arange(50 * k, 50 * k + 50)] += 1000
     cmp = fb.compare(true, runs, metrics=["pair_recall", "cluster_f1"])
-    told = r"^few of 241 units \(component\) carry 'pair_recall' or the error"
+    told = r"^few of 241 units \(component\) account for 'pair_recall' or the error"
     with pytest.warns(fb.EvaluationWarning, match=told):
         rows = {row["score"]: row for row in cmp.deltas().to_pylist()}
     reach = {name: (row["high"] - row["delta"]) / row["se"] for name, row in rows.items()}

@@ -474,7 +474,7 @@ def test_a_listing_of_all_repairs_without_room_is_refused(few_on_disk, monkeypat
 
 def test_errors_of_sums_without_room_are_refused(few_on_disk, monkeypatch):
     monkeypatch.setattr(standard_errors, "BESIDE", -SMALLEST_LIMIT)
-    with pytest.raises(OptionError, match=r"no means over items would take .* or request fewer scores"):
+    with pytest.raises(OptionError, match=r"not means over items would take .* or request fewer scores"):
         few_on_disk.interval("pair_f1")
     assert few_on_disk.interval("f1").low < few_on_disk.f1
     assert "errors" not in few_on_disk.to_dict()

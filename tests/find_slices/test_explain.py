@@ -202,7 +202,7 @@ def test_attributes_are_taken_as_they_are() -> None:
     found = evaluated(frame).explain(min_items=30)
     ids = "nearly every value occurs in one group of items only, as with ids"
     assert found.left_out == {
-        "same": "it says what country says", "id": ids, "text_id": ids, "nothing": "it has no value",
+        "same": "it divides the items as country does", "id": ids, "text_id": ids, "nothing": "it has no value",
         "one": "it has one value",
     }  # fmt: skip
     kinds = {name: own["kind"] for name, own in found.attributes.items()}
@@ -262,7 +262,7 @@ def test_times_are_written_as_people_write_them() -> None:
     frame["at"] = [datetime.time(8 + second // 3600, second // 60 % 60) for second in seconds]
     found = evaluated(frame).explain(["lasted", "seen", "at"], min_items=20, level=0.999)
     assert {name: own["kind"] for name, own in found.attributes.items()} == {"lasted": "duration"}
-    assert set(found.left_out.values()) == {"it says what lasted says"}
+    assert set(found.left_out.values()) == {"it divides the items as lasted does"}
     for name, kind, text in (("seen", "date", "seen ≤ 1970-01-01 00:"), ("at", "time", "at ≤ 08:")):
         own = evaluated(frame).explain([name], min_items=20, level=0.999)
         assert own.attributes[name]["kind"] == kind and own.rows[0]["slice"].startswith(text)

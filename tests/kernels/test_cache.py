@@ -121,7 +121,7 @@ def test_pipes_in_the_place_of_files_are_not_waited_for(tmp_path, name: str) -> 
     elif name.endswith(".nbc"):
         assert file.load(1) is None  # it is compiled again
     else:
-        with pytest.raises(OSError, match="is no file"):
+        with pytest.raises(OSError, match="is not a file"):
             file.load(1)
 
 

@@ -151,7 +151,7 @@ def test_items_outside_the_truth_count_in_their_clusters(case):
 
 def test_scores_that_are_not_defined_raise_when_named():
     for name in NO_MEAN:
-        with pytest.raises(MetricError, match=f'{name} .*no mean over items.*weighting="pointwise"'):
+        with pytest.raises(MetricError, match=f'{name} .*not a mean over items.*weighting="pointwise"'):
             resolve(name, weighted=True, weighting="outer")
     for name in NEED_LABELS:
         with pytest.raises(MetricError, match=f'{name} .*unmatched="drop"'):

@@ -555,7 +555,7 @@ def test_a_family_may_borrow_from_another():
     names = [metric.name for metric in metrics]
     assert set(names) == {*LISTED["diff"].split(), "jaccard_distance"} - OF_THREE
     assert {name for name, _ in not_computed} == OF_THREE
-    with pytest.raises(MetricError, match=r"^iq is not defined here: .* takes fb.diff\(.*truth=truth\)"):
+    with pytest.raises(MetricError, match=r"^iq is not defined here: .* use fb.diff\(.*truth=truth\)"):
         resolve("iq")
     assert names_of(["split_rate", "under_merge_rate"]) == ["under_merge_rate"]
 
@@ -583,7 +583,7 @@ def test_scores_that_weights_rule_out(weighting):
     assert not left & {metric.name for metric in metrics}
     for name in left - COVERS_ONLY - OF_THREE:
         why = (
-            "no mean over items.*or no weights"
+            "not a mean over items.*or no weights"
             if name in (WHOLE | OF_CLUSTERS) - OF_COUNTS
             else "count equally.*pass no weights"
         )
@@ -654,7 +654,7 @@ def always_one(*_):
         ([own("own")], "own has no formula"),
         ([own("own", score=lambda cells, pool: 1 / 0)], "own failed: ZeroDivisionError"),
         ([own("own", score=lambda cells, pool: None)], "own failed: TypeError"),
-        ([own("own", score=lambda cells, pool: "0.5")], "own failed: TypeError: '0.5' is no number"),
+        ([own("own", score=lambda cells, pool: "0.5")], "own failed: TypeError: '0.5' is not a number"),
         ([own("own", score=lambda cells: 1.0)], "own failed: TypeError"),
     ],
 )

@@ -333,7 +333,7 @@ def test_a_limit_of_addresses_is_called_lack_of_memory(n_kib: int) -> None:
     assert done.returncode == 2, done.stderr
     (line,) = done.stderr.splitlines()
     assert line.startswith(
-        f"fastbcubed: out of memory: the process may take {n_kib // 1024} MiB of addresses"
+        f"fastbcubed: out of memory: the process may use {n_kib // 1024} MiB of address space"
     )
     assert "ulimit -v" in line and "512 MiB" in line
 

@@ -318,14 +318,18 @@ def test_few_units_that_carry_an_error_are_told() -> None:
     ev = fb.evaluate(
         true, np.where(np.arange(true.size) == 0, 99, true), metrics=["recall", "pair_recall", "pair_f1"]
     )
-    told = r"few of 40 units \(component\) carry 'pair_recall' or the error: intervals may be too narrow"
+    told = (
+        r"few of 40 units \(component\) account for 'pair_recall' or the error: intervals may be too narrow"
+    )
     with pytest.warns(EvaluationWarning, match=told) as warned:
         low, high = ev.interval("pair_recall")
     assert [each.filename for each in warned] == [__file__] and low < 0.9 and high > 0.999
     assert warned[0].message.code == "few-carry-error"
-    with pytest.warns(EvaluationWarning, match="carry 'recall', 'pair_recall', 'pair_f1' or the error: "):
+    with pytest.warns(
+        EvaluationWarning, match="account for 'recall', 'pair_recall', 'pair_f1' or the error: "
+    ):
         ev.scores()
-    with pytest.warns(EvaluationWarning, match="carry 'recall' or the error: "):
+    with pytest.warns(EvaluationWarning, match="account for 'recall' or the error: "):
         low, high = ev.interval("recall")  # of 40, at least one more may be wrong, and hardly five
     assert 0.85 < low < 0.95 and high > 0.998
 

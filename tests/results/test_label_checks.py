@@ -130,7 +130,7 @@ def test_labels_that_differ_by_white_space() -> None:
         1,
         1,
     )
-    assert "' x' beside 'x'" in entry["message"]
+    assert "' x' and 'x'" in entry["message"]
     assert found("labels-with-spaces", ["x ", "y "], ["x ", "y "]) == []  # of one width
 
 

@@ -201,7 +201,9 @@ def test_few_items_labelled() -> None:
         "few-items-labelled"
     ]  # which merges labelled clusters
     assert (warning["level"], warning["share"], warning["n_items"]) == ("note", 0.2, 120)
-    assert "drawn at random; fb.estimate says what they tell of all then." in warning["message"]
+    assert (
+        "drawn at random; in that case, fb.estimate estimates the scores of all items." in warning["message"]
+    )
     warning = found(few, PREDICTION, unmatched="singleton")["few-items-labelled"]
     assert warning["level"] == "warning"
     assert warning["message"].endswith("or use fb.estimate if they are a random sample of all.")

@@ -564,7 +564,7 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
         ({"thresholds": ["x"]}, "threshold must be a number, .* not 'x'"),
         ({"thresholds": "0.5"}, "thresholds must be a list of numbers, .* not '0.5'"),
         ({"thresholds": object()}, "thresholds must be a list of numbers, the minimum"),
-        ({"thresholds": [math.nan]}, "score of links, not nan"),
+        ({"thresholds": [math.nan]}, "link score, not nan"),
         ({"thresholds": []}, "thresholds is empty"),
         ({"ascending": 1}, "ascending must be True or False, not 1"),
         ({"threads": 0}, "threads must be a number"),
