@@ -31,7 +31,17 @@ def join_nodes(parents, a, b):
         parents[a] = b
 
 
-@kernel
+def number_components_by_numpy(parents):
+    """Do the same as `number_components`, on arrays."""
+    nodes = np.arange(parents.size)
+    is_root, roots = parents == nodes, np.where(parents < 0, nodes, parents)
+    while (roots != (above := roots[roots])).any():
+        roots = above
+    parents[:] = np.where(parents < 0, parents, (np.cumsum(is_root) - 1)[roots])
+    return int(is_root.sum())
+
+
+@kernel(by_numpy=number_components_by_numpy)
 def number_components(parents):
     """Assign numbers to the components by their first nodes; return how many there are.
 
@@ -53,7 +63,12 @@ def number_components(parents):
     return count
 
 
-@kernel
+def start_components_by_numpy(linked, parents):
+    """Do the same as `start_components`, on arrays."""
+    parents[:] = np.where(linked, np.arange(linked.size), -1)
+
+
+@kernel(by_numpy=start_components_by_numpy)
 def start_components(linked, parents):
     """Make each linked node a component of its own, and give the others parent -1. Shapes: (nodes,), (nodes,)."""
     for node in range(linked.size):
@@ -103,7 +118,23 @@ def join_sets(offsets, codes, base, nodes, parents):
             join_nodes(parents, nodes[row], node)
 
 
-@kernel
+def find_cells_by_numpy(cells, wanted, linked, places, codes, merged):
+    """Do the same as `find_cells`, on arrays."""
+    true, others = cells["true"], cells["fp"] != 0.0
+    differs = others | (cells["fn"] != 0.0)
+    if wanted.size:
+        differs |= wanted[true]
+    found = np.flatnonzero(differs)
+    of_others = np.flatnonzero(others[found])
+    weight = np.where(differs, 0.0, cells["weight"])
+    squares = weight * weight
+    sums = (float(np.add.accumulate(each)[-1]) if each.size else 0.0 for each in (squares, squares * squares))
+    places[: found.size], codes[: found.size], merged[: of_others.size] = found, true[found], of_others
+    linked[true[found]] = True
+    return found.size, of_others.size, int((weight > 0.0).sum()), *sums, float(weight.max(initial=0.0))
+
+
+@kernel(by_numpy=find_cells_by_numpy)
 def find_cells(cells, wanted, linked, places, codes, merged):
     """Find the cells whose two clusters differ or whose true cluster is wanted, without a branch per cell.
 
@@ -148,7 +179,19 @@ def weigh_alone(cells, wanted, start, stop, alone):
     return n, squares, fourths, largest
 
 
-@kernel
+def pair_clusters_by_numpy(places, codes, pred, merged, base, firsts, left, right):
+    """Do the same as `pair_clusters`, on arrays."""
+    true, k = codes[merged], pred[places[merged]] - base
+    known = np.where(firsts[k] < 0, true, firsts[k])
+    firsts[k[::-1]] = known[::-1]  # of several, the last one assigned stays
+    first = firsts[k]
+    pairs = first != true
+    n = int(pairs.sum())
+    left[:n], right[:n] = first[pairs], true[pairs]
+    return n
+
+
+@kernel(by_numpy=pair_clusters_by_numpy)
 def pair_clusters(places, codes, pred, merged, base, firsts, left, right):
     """Write pairs of true clusters that share a predicted one, (first, other); return the number of pairs.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastbcubed.kernels.by_numpy import in_order
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import RUN, mix, sum_lanes, sum_run
 
@@ -19,7 +20,16 @@ def name_units(codes, units, shift, counts):
             counts[at(codes[at(i)] >> shift)] += 1
 
 
-@kernel
+def scatter_units_by_numpy(cells, places, units, shift, next_cell, out):
+    """Do the same as `scatter_units`, on arrays."""
+    ranges = units >> shift
+    to = next_cell[ranges] + in_order(ranges)[1]
+    next_cell += np.bincount(ranges, minlength=next_cell.size).astype(next_cell.dtype)
+    out[to] = cells[places]
+    out["true"][to] = units
+
+
+@kernel(by_numpy=scatter_units_by_numpy)
 def scatter_units(cells, places, units, shift, next_cell, out):
     """Copy the cells at these places to the range of their unit; the unit replaces the true cluster.
 

@@ -1,5 +1,6 @@
 """Kernels on rows and cells: whole arrays give the same bits as loops."""
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,15 @@ from fastbcubed.kernels import by_numpy, interpreter, jit
 from fastbcubed.metrics import compiled
 from fastbcubed.runtime.threads import Pool
 
-MODULES = kernels.cells, kernels.partition, kernels.preaggregate, kernels.sums, compiled
+MODULES = (
+    kernels.cells,
+    kernels.components,
+    kernels.units,
+    kernels.partition,
+    kernels.preaggregate,
+    kernels.sums,
+    compiled,
+)
 #: Kernels that have both, with NumPy's function.
 BY_NUMPY = {
     each: each._by_numpy
@@ -121,18 +130,91 @@ def test_units_are_squared_to_the_last_bit(n_shares, baseline) -> None:
     sums[1, 3, 1] = np.nan
     of_scores, of_shares = rng.normal(size=(n_runs + 1, n_scores, k)), rng.normal(size=(n_runs + 1, n_scores))
     of_scores[-1], of_shares[-1], of_scores[:, 0, 1], of_scores[:, :, 2] = 0.0, 0.0, 0.0, -0.0
+    space = np.empty((n_shares, kernels.partition.RUN)), np.empty((n_runs, k, kernels.partition.RUN))
+    given = shares, sums, (baseline, of_scores, of_shares), (*space, np.empty(kernels.partition.RUN))
+    powers, counted = np.full((2, n_runs, n_scores), 0.5), np.array([1.0, 2.0, 1e-9])
+    (*_, powers, counted), (*_, others, others_counted) = (
+        after for after, _ in both_ways(kernels.units.square_units, *given, powers, counted)
+    )
+    assert np.array_equal(powers, others, equal_nan=True) and np.isnan(powers).any()
+    assert counted.tolist() == others_counted.tolist() and 0 < counted[0] < n
+
+
+def both_ways(kernel: jit.Kernel, *given: Any) -> list[tuple[tuple[Any, ...], Any]]:
+    """Return the arguments afterwards, and the result, of a kernel as loops and as NumPy's function."""
     found = []
-    for square in (kernels.units.square_units.loops, kernels.units.square_units._by_numpy):
-        powers, counted = np.full((2, n_runs, n_scores), 0.5), np.array([1.0, 2.0, 1e-9])
-        space = np.empty((n_shares, kernels.partition.RUN)), np.empty((n_runs, k, kernels.partition.RUN))
-        given = shares, sums, (baseline, of_scores, of_shares), (*space, np.empty(kernels.partition.RUN))
-        if square is kernels.units.square_units.loops:
-            copies = interpreter.Copies(jit.arrays_in((*given, powers, counted)))
-            square(*map(copies.viewed, (*given, powers, counted)))
+    for function in (kernel.loops, kernel._by_numpy):
+        own = copy.deepcopy(given)
+        copies = interpreter.Copies(jit.arrays_in(own))
+        if function is kernel.loops:
+            result = interpreter.unviewed(function(*map(copies.viewed, own)))
             copies.write_back()
         else:
-            square(*given, powers, counted)
-        found.append((powers, counted))
-    (powers, counted), (by_numpy_powers, by_numpy_counted) = found
-    assert np.array_equal(powers, by_numpy_powers, equal_nan=True) and np.isnan(powers).any()
-    assert counted.tolist() == by_numpy_counted.tolist() and 0 < counted[0] < n
+            result = function(*own)
+        found.append((own, result))
+    return found
+
+
+CELL = [("fp", "f8"), ("weight", "f8"), ("fn", "f8"), ("true", "i4"), ("n", "i4")]
+
+
+def some_cells(n: int, seed: int) -> tuple[np.random.Generator, np.ndarray]:
+    """Return cells, half of them exact, of clusters with up to several cells, some without weight."""
+    rng = np.random.default_rng(seed)
+    cells = np.zeros(n, CELL)
+    cells["true"], cells["n"] = rng.integers(0, 1 + n // 2, n), rng.integers(1, 9, n)
+    cells["weight"] = rng.random(n) * 10.0 ** rng.integers(-5, 5, n) * (rng.random(n) < 0.9)
+    cells["fp"], cells["fn"] = rng.random((2, n)) * rng.integers(0, 2, (2, n))
+    return rng, cells
+
+
+@pytest.mark.parametrize("n", [0, 1, 700])
+@pytest.mark.parametrize("selects", [False, True])
+def test_cells_that_differ_are_found_and_paired_alike(n: int, selects: bool) -> None:
+    rng, cells = some_cells(n, n + selects)
+    wanted, linked = rng.random((1 + n // 2) * selects) < 0.1, np.zeros(1 + n // 2, np.bool_)
+    room = np.zeros((5, n + 1), np.int32)
+    found = both_ways(kernels.components.find_cells, cells, wanted, linked, *room[:3])
+    (loops, n_found), (arrays, by_numpy_found) = found
+    assert n_found == by_numpy_found
+    assert loops[2].tolist() == arrays[2].tolist()
+    stops = n_found[0], n_found[0], n_found[1]
+    for own, others, stop in zip(loops[3:], arrays[3:], stops, strict=True):
+        assert own[:stop].tolist() == others[:stop].tolist()
+    pred, firsts = rng.integers(50, 50 + 1 + n // 3, n).astype(np.int32), np.full(1 + n // 3, -1, np.int32)
+    firsts[::5] = 3  # known from cells before
+    given = loops[3], loops[4], pred, loops[5][: n_found[1]], 50, firsts, *room[3:]
+    (loops, n_pairs), (arrays, others) = both_ways(kernels.components.pair_clusters, *given)
+    assert n_pairs == others and loops[5].tolist() == arrays[5].tolist()
+    for own, other in zip(loops[6:], arrays[6:], strict=True):
+        assert own[:n_pairs].tolist() == other[:n_pairs].tolist()
+
+
+@pytest.mark.parametrize("n", [0, 1, 700])
+def test_components_are_started_and_numbered_alike(n: int) -> None:
+    rng = np.random.default_rng(n)
+    linked, parents = rng.random(n) < 0.7, np.zeros(n, np.int32)
+    (loops, _), (arrays, _) = both_ways(kernels.components.start_components, linked, parents)
+    assert loops[1].tolist() == arrays[1].tolist() and (n < 2 or set(loops[1][~linked].tolist()) == {-1})
+    parents, nodes = loops[1], np.flatnonzero(linked)
+    for node in nodes[nodes.size // 3 :]:  # long chains, to smaller nodes
+        parents[node] = rng.choice(nodes[nodes <= node][-3:])
+    (loops, count), (arrays, others) = both_ways(kernels.components.number_components, parents)
+    assert count == others and loops[0].tolist() == arrays[0].tolist()
+
+
+@pytest.mark.parametrize("n", [0, 1, 700])
+@pytest.mark.parametrize("outer", [False, True])
+def test_cells_are_sorted_and_added_by_unit_alike(n: int, outer: bool) -> None:
+    rng, cells = some_cells(n, n + outer)
+    places, units = rng.permutation(n), rng.integers(0, 300, n).astype(np.int32)
+    counts = np.bincount(units >> 4, minlength=19)
+    given = cells, places, units, 4, np.cumsum(counts) - counts, np.zeros(n, CELL)
+    (loops, _), (arrays, _) = both_ways(kernels.units.scatter_units, *given)
+    assert loops[-1].tobytes() == arrays[-1].tobytes() and loops[-2].tolist() == arrays[-2].tolist()
+    scored = loops[-1]
+    scored["weight"] = np.maximum(scored["weight"], 1e-9)  # scored cells have weight
+    formulas = np.array([0, 1, 4, 6]), np.array([1.0, 1.0, 1.0, 0.0]), np.array([3, 0, 1, 2])
+    given = scored, 0, float(scored["weight"].sum()), outer, *formulas, np.zeros((300, 4))
+    (loops, _), (arrays, _) = both_ways(compiled.add_by_unit, *given)
+    assert loops[-1].tobytes() == arrays[-1].tobytes()
