@@ -30,6 +30,12 @@ def sum_ones(n):
     return total
 
 
+@kernel
+def first_value(values):
+    """Return the first value."""
+    return values[0]
+
+
 @pytest.mark.skipif(jit.never_compiled(), reason="kernels are not compiled")
 def test_kernels_that_return_arrays_make_them() -> None:
     """References to others are not counted, so that a caller would free them twice."""
@@ -64,3 +70,20 @@ def test_signals_wait_for_the_compiler(number, monkeypatch) -> None:
         assert doubled(2) == 4
     finally:
         signal.signal(number, before)
+
+
+@pytest.mark.skipif(jit.never_compiled(), reason="kernels are not compiled")
+def test_kernels_that_are_not_cached_are_looked_for_once(monkeypatch) -> None:
+    """Numba takes longer to find that out than a small call; compiled after all, they are no longer interpreted."""
+    looked, missed = [], jit.Kernel._missed
+    monkeypatch.setattr(jit.Kernel, "_missed", lambda kernel: (looked.append(kernel), missed(kernel)))
+    monkeypatch.setattr(jit, "anything_cached", lambda: True)
+    monkeypatch.setattr(jit, "_patience", 1000.0)  # a busy machine is no reason to compile
+    values = np.arange(100_000)
+    assert [first_value(values) for _ in range(3)] == [0, 0, 0]
+    assert looked == [first_value] and not first_value.signatures
+    assert first_value(values.astype(np.float64)) == 0.0 and looked == 2 * [first_value]
+    with jit.compiling():
+        assert first_value(values) == 0
+    interpreted = first_value.seconds
+    assert first_value(values) == 0 and first_value.seconds == interpreted
