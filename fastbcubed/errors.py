@@ -271,7 +271,7 @@ class OutOfMemoryError(FastBCubedError, MemoryError):
 
 
 class DiskSpaceError(FastBCubedError):
-    """There is too little free disk for the files that a call would write."""
+    """There is too little free disk space for the files that a call would write."""
 
 
 class SpillError(FastBCubedError):

@@ -630,7 +630,7 @@ class RowBlocks:
     def put(self, block: AlignedBlock, places: NDArray[np.int32]) -> None:
         """Store a block, and the position of each of its rows in its shard."""
         place = from_numpy(places)
-        table = pa.table({PLACE: place})  # the only column if no others are asked for
+        table = pa.table({PLACE: place})  # the only column if no others are requested
         if block.columns is not None:
             table = block.columns.append_column(PLACE, place)
         if block.weight is not None:

@@ -1,4 +1,4 @@
-"""Conversion of flags that several commands have to arguments of the library."""
+"""Conversion of flags, shared by several commands, into arguments of the library."""
 
 from __future__ import annotations
 

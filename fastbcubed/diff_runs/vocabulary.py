@@ -181,8 +181,8 @@ def asked_name(name: str, *, judged: bool) -> str:
     """Return an evaluation's name for an attribute of a diff."""
     if name in SIZES:
         raise ColumnError(
-            f"there is no attribute {name!r}; a diff has {' and '.join(SIZES.values())}. A column of that name is "
-            f"'baseline.{name}', 'experiment.{name}' or 'attributes.{name}'"
+            f"there is no attribute {name!r}; a diff has {' and '.join(SIZES.values())}. For a column of "
+            f"that name, write 'baseline.{name}', 'experiment.{name}' or 'attributes.{name}'"
         )
     own = name.removeprefix(OURS)
     if own in SIZES.values():

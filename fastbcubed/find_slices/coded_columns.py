@@ -109,7 +109,7 @@ def code_column(
     if not given and values.null_count == len(values):
         return "it has no value"
     if pa.types.is_nested(kind):
-        return f"it has type {kind}, not a plain one"
+        return f"it has type {kind}, which is not plain"
     if not named and not pa.types.is_floating(kind) and not pa.types.is_decimal(kind):
         if not pa.types.is_temporal(kind) and _is_id(values, losses.order):
             return "nearly every value occurs in one group of items only, as with ids"

@@ -117,7 +117,7 @@ def read_blocks(
     """Yield the links of a table or stream, at most `size` at a time; raise for verdicts in columns not named."""
     # a stream can be read only once, so it is checked here
     doubtful = columns.doubtful if isinstance(source, Stream) else ()
-    # Scores that were not asked for are read for their range, which shows whether weak links are among those connected.
+    # Scores that were not requested are read for their range, which shows whether weak links are among those connected.
     unused = (
         columns.scores[0] if columns.score is None and columns.scores and columns.verdict is None else None
     )
@@ -491,7 +491,7 @@ class JoinedLinks:
     complete: bool  #: whether the complete list of items was given
     precision: np.dtype[Any] = DOUBLE  #: the original float type of the scores; see `Links.reaches`
     apart: Apart | None = None  #: the pairs judged not to match, which do not connect; None without verdicts
-    span: Span | None = None  #: the range of the scores, even if they were not asked for; None without scores
+    span: Span | None = None  #: the range of the scores, even if they were not requested; None without scores
 
     def __len__(self) -> int:
         return self.n_links

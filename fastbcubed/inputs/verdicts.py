@@ -76,7 +76,7 @@ def as_verdicts(values: Any, name: str, where: str) -> Int64s:
 
 
 def are_verdicts(name: str, values: Any) -> bool:
-    """Return whether a column holds verdicts: booleans, words for verdicts, or 0 and 1 in a column so named."""
+    """Return whether a column holds verdicts: booleans, words for verdicts, or 0 and 1 if its name says so."""
     kind = plain_type(values.type)
     if pa.types.is_boolean(kind):
         return True

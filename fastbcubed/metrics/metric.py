@@ -67,7 +67,7 @@ class Metric:
     uses_tn: bool = False
     leave_one_out: bool = False  # the formula gets the matrix without the item itself
     unweighted_only: bool = False
-    weights_inside: bool = False  # no mean over items, so weighting="outer" is not defined
+    weights_inside: bool = False  # not a mean over items, so weighting="outer" is not defined
     labelled_only: bool = False  # needs the true cluster of every item in a predicted cluster
     on_covers: bool = False  # also defined where clusters overlap
     covers_only: bool = False  # defined only where clusters overlap

@@ -180,8 +180,8 @@ def _one(value: float | None, change: bool) -> str:
 
 def _nothing(found: Explanation) -> str:
     tested = len(found.rows)
-    what = "differs from the rest" if found.run is not None else "loses more than the rest"
-    looked = f"None of {counted(found.looked_at, 'slice')} {what} by more than expected by chance"
+    what = "differs significantly from" if found.run is not None else "loses significantly more than"
+    looked = f"None of {counted(found.looked_at, 'slice')} {what} the rest"
     if not tested:
         return f"{looked}: the searched half of the components proposes none."
     such = "one, which does not hold" if tested == 1 else f"{count(tested)}, none of which holds"

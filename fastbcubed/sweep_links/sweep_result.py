@@ -612,7 +612,7 @@ class Sweep(Result):
             self._warn_of_weak_thresholds()
         return slice_thresholds(self, key, score, where, self._units if errors else None)
 
-    # Where recall is lost, and where it tips
+    # Where recall is lost, and the costliest merges
 
     def stages(self, threshold: float | None = None) -> Stages:
         """Return where recall is lost: before scoring, by the threshold, or by merging.

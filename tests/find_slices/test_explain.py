@@ -158,7 +158,7 @@ def test_nothing_planted_is_nothing_found() -> None:
     found = [evaluated(made(300, seed, planted=False)).explain(ATTRIBUTES, min_items=20) for seed in range(8)]
     assert sum(len(each.slices) for each in found) <= 1
     quiet = next(each for each in found if not len(each.slices))
-    assert repr(quiet).count("by more than expected by chance") == 1 and "To be found 8 times in 10" in repr(
+    assert repr(quiet).count("significantly more than the rest") == 1 and "To be found 8 times in 10" in repr(
         quiet
     )
     assert quiet.power[1]["difference"] is None or quiet.power[0]["difference"] < quiet.power[1]["difference"]
