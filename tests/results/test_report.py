@@ -315,7 +315,7 @@ def test_a_page_stays_small_whatever_it_is_given(monkeypatch: pytest.MonkeyPatch
     ev = fb.evaluate(*labels, attributes={"item": names, **{f"c{k}": names for k in range(6)}})
     report = ev.report(worst=90, members=50, columns=[f"c{k}" for k in range(6)])
     assert len(report.html.encode()) < LARGEST < 2_000_000
-    assert report.content["halved"] > 0 and "was cut to" in report.html
+    assert report.content["halved"] > 0 and "was shortened to" in report.html
     assert f"of {ev.summary['pred']['clusters']} clusters" in " ".join(lines(report.content))
 
 
