@@ -244,7 +244,7 @@ def _of_side(options: argparse.Namespace, part: str, k: int) -> Any:
 
 
 def _of_links(part: Any) -> Any:
-    """Return a part of a message with flags for links as they are named where clusterings can be given, too."""
+    """Return a part of a message with flags for links as named by commands that also accept clusterings."""
     is_of_links = isinstance(part, Argument) and part.name in ("left", "right", "score", "items")
     return replace(part, name=f"link_{part.name}") if is_of_links else part
 

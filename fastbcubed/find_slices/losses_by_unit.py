@@ -24,7 +24,7 @@ Members = Callable[[slice], Mask]
 
 
 class Codes(NamedTuple):
-    """The code of each row, with rows sorted by unit, by way of bins that may be finer than the codes.
+    """The code of each row, with rows sorted by unit, through bins that may be finer than the codes.
 
     Columns with coarse and with fine ranges of the same values share the bins, one byte per row.
     """

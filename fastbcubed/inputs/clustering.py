@@ -615,7 +615,7 @@ class Clustering:
         -----
         EvaluationWarning
             If links with low scores connect, as there is no threshold; if a threshold is beyond all scores; if items
-            judged not to match are connected by way of others.
+            judged not to match are connected through others.
 
         Notes
         -----

@@ -324,7 +324,7 @@ class Evaluation(ScoredResult):
         return open_cluster(self.kept, side, which, columns, members)
 
     def outcomes(self) -> Table:
-        """Return the outcomes of the clusters (exact, in parts, with others, both) and their losses.
+        """Return the outcomes of the clusters (exact, split, merged, both, …) and their losses.
 
         A true cluster is "exact" (there is an identical predicted cluster), "split" (into several predicted clusters
         that contain no other items), "merged" (in one predicted cluster together with other items) or "split and

@@ -358,7 +358,7 @@ class Cluster(Shown, dict[str, Any]):
         n_parts = self["n_parts"]
         kinds = f"of {counted(n_parts, f'{self.kinds[self._other]} cluster')}"
         if self["overlapping"]:
-            kinds += f", in {counted(len(self.parts), 'set')} of them"
+            kinds += f", in {counted(len(self.parts), 'combination')}"
         title = (
             f"{self.kinds[self['side']].capitalize()} cluster {_name(self['cluster'], overlapping=False)}: "
         )

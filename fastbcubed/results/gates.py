@@ -403,7 +403,7 @@ def value_of(bound: Bound, ev: Any) -> float:
 
 
 def size_in(summary: Mapping[str, Mapping[str, Any]], name: str) -> float:
-    """Return the size with this name in a summary; of singletons, their share of the clusters.
+    """Return the size with this name in a summary; for singletons, their share of the clusters.
 
     >>> size_in({"pred": {"clusters": 4, "singletons": 1, "largest": 7}}, "singletons_pred")
     0.25

@@ -1,4 +1,4 @@
-"""Sorting of many ids by way of 64-bit words, since NumPy sorts plain integers fastest."""
+"""Sorting of many ids as 64-bit words, since NumPy sorts plain integers fastest."""
 
 from __future__ import annotations
 

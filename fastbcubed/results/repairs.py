@@ -114,7 +114,7 @@ def repairs_at_hand(kept: Kept, lost: Lost, limit: int) -> Table | None:
 def _require_room(table: Contingency, limit: int | None, *, listed: bool) -> None:
     """Raise OptionError if finding repairs, which holds all clusters in memory, exceeds the memory limit.
 
-    `listed` says that all repairs will be listed, too.
+    `listed` says that all repairs will also be listed.
     """
     n_clusters = sum(table.codes(side)[1] for side in KINDS.values())
     needed = (CLUSTER_BYTES + LISTED_BYTES * listed) * n_clusters + CELL_BYTES * table.n_cells

@@ -116,7 +116,7 @@ def sweep(
         Column of scores, probabilities or weights; by default, it is recognised in the same way.
     verdict : str or False, optional
         Column that says whether two items match, as for `Clustering.from_links`: other pairs connect at no threshold,
-        and a warning counts those that are connected by way of other links. False says that there is no such column.
+        and a warning counts those that are connected through other links. False says that there is no such column.
     sources : tuple of str or False, optional
         Names of the tables of the left and the right items, as for `Clustering.from_links`.
     items : array-like or table, optional

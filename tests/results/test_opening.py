@@ -189,7 +189,7 @@ def test_overlapping_clusters_open_by_sets_of_the_other_side(tmp_path: Path) -> 
     assert [(part["true_cluster"], part["n_items"]) for part in found["parts"]] == [([1, 2], 2), ([1], 1)]
     assert "outcome" not in found and found["n_parts"] == 2
     assert [member["item"] for member in found["one_sided"]["members"]] == ["e"]
-    assert "1 + 2" in repr(found) and "3 items of 2 true clusters, in 2 sets of them" in repr(found)
+    assert "1 + 2" in repr(found) and "3 items of 2 true clusters, in 2 combinations" in repr(found)
     ev.save(tmp_path)
     assert fb.load(tmp_path).cluster("pred", "x") == found
     assert fb.load(tmp_path).items(pred_cluster="y")["item"].to_pylist() == ["c", "d"]
