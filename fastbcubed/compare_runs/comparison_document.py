@@ -549,9 +549,10 @@ def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Blo
     if not chosen or not cmp.experiments or not asked.slices:
         return
     if asked.page:
-        yield about_slicings(
-            len(chosen), len(keys), "Slices that contribute most to the overall difference come first."
-        )
+        text = "Slices that contribute most to the overall difference come first."
+        if len(cmp.experiments) == 1:
+            text += f" Scores are those of {label(cmp.experiments[0])}."
+        yield about_slicings(len(chosen), len(keys), text)
     for k, (name, key) in enumerate(chosen):
         most = min(asked.slices, SLICES) if asked.page else asked.slices * len(cmp.experiments)
         known = all(name in ev.sliced for ev in cmp.runs.values())
@@ -669,6 +670,10 @@ def _flow(cmp: Comparison, run: str) -> Iterator[Block]:
         _, flow = cmp._flow(run)
     except (NotKeptError, MetricError, OptionError):
         return
+    exact = [sum(n for *outcomes, n in flow if outcomes[k] == "exact") for k in (0, 1)]
+    yield Prose([
+        f"{label(cmp.baseline)} finds {counted(exact[0], 'true cluster')} exactly, and {label(run)} {count(exact[1])}."
+    ])  # fmt: skip
     caption = f"True clusters by their outcome in {label(cmp.baseline)} and in {label(run)}"
     yield Grid(("before", "now", "true clusters"), flow, 2, ("text", "text", "count"), caption)
 

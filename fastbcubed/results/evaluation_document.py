@@ -409,9 +409,17 @@ def slicing_blocks(ev: Evaluation, name: str, key: Any, asked: Asked, place: str
     yield Fold("As a table", [slice_grid(slicing, ev)])
 
 
+#: How to read the intervals of slices; see `intervals.of_slice`.
+COMPARE_SLICES = (
+    "Intervals of slices, where shown, make no allowance for groups that were not drawn, so they are narrower than "
+    "those of all items; use them to compare slices with each other."
+)
+
+
 def about_slicings(shown: int, n: int, text: str) -> Prose:
     """Return the note above all slicings, which also says if only some are shown."""
-    return Prose([f"{text} {shown} of {n} slicings are shown." if n > shown else text], "note")
+    part = [f"{shown} of {n} slicings are shown."] * (n > shown)
+    return Prose([" ".join([text, COMPARE_SLICES, *part])], "note")
 
 
 def slicing_charts(slicing: Mapping[str, Any], name: str) -> list[Chart]:
@@ -456,11 +464,14 @@ def _clusters(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     # excess is defined for slices only
     asked = replace(asked, order_by=None) if asked.order_by == EXCESS else asked
     if asked.page:
-        lost = ' The members were not kept; save with keep="items" to have them here.'
-        yield Prose([
-            "Those that cost most. Each opens to its members, grouped by the clusters of the other side; a "
-            f"marked value differs from that of most members shown.{'' if ev.has_items else lost}"
-        ], "note")  # fmt: skip
+        text = "Those that cost most. Each opens to its members, grouped by the clusters of the other side"
+        if not ev.has_items:
+            text += '. The members were not kept; save with keep="items" to have them here.'
+        elif asked.columns:
+            text += "; a marked value differs from that of most members shown."
+        else:
+            text += ", as ids only; to show columns, name them in --report-columns, or in report(columns=…)."
+        yield Prose([text], "note")
     numbers = {side: _n_lossy(ev, side) for side in SIDES}
     tables = {side: _costliest(ev, side, asked, numbers[side]) for side in SIDES[::-1]}
     codes = {side: to_numpy(table["code"]) for side, table in tables.items()}
