@@ -818,6 +818,7 @@ def test_from_cells_refuses():
 # -- Sums that lose no digits ----------------------------------------------------------------------
 
 
+@pytest.mark.cases(4, 99)
 @pytest.mark.parametrize("part_rows", [4, 1000])
 @pytest.mark.parametrize("seed", range(6))
 def test_a_light_item_beside_heavy_ones(seed, part_rows):

@@ -195,6 +195,7 @@ def lacking(paths):
         pq.write_table(pa.table({"item": items[:n], "cluster": labels[:n]}), f"{name}.parquet")
 
 
+@pytest.mark.cases(4, 99)
 @pytest.mark.parametrize(
     ("gate", "code", "said"),
     [

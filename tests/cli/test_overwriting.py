@@ -20,6 +20,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.cases(3, 99)
 @pytest.mark.parametrize(
     ("command", "flag", "read"),
     [

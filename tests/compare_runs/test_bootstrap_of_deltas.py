@@ -183,6 +183,7 @@ def test_seeds_differ():
     assert all(first[key] != other[key] for key in first)
 
 
+@pytest.mark.cases(1, 99)
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_percentiles_are_those_of_drawing_components_with_poisson_copies(level):
     """Beside NumPy's draws of the sums of each component; 2,000 replicates know a tail to 1 / sqrt(2000)."""
@@ -216,6 +217,7 @@ def test_percentiles_are_those_of_drawing_components_with_poisson_copies(level):
             assert np.mean(drawn < end) <= tail + room and np.mean(drawn <= end) >= tail - room
 
 
+@pytest.mark.slow
 def test_it_agrees_with_linearised_errors_where_components_are_many():
     true, runs = rows(1500, seed=4)
     plain, drawn = (fb.compare(true, runs, bootstrap=n) for n in (0, 2000))

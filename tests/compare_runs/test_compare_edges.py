@@ -156,6 +156,7 @@ def test_the_truth_as_a_run():
 # Names
 
 
+@pytest.mark.cases(4, 99)
 @pytest.mark.parametrize(
     "name", ["item", "cluster", "score", "run", "baseline", "delta", "true_cluster", "a.b", "é", ""]
 )
@@ -717,6 +718,7 @@ def test_the_page_says_which_items_runs_lack():
     assert same.startswith("Both sides have the same items")
 
 
+@pytest.mark.cases(1, 99)
 @pytest.mark.parametrize("options", [{}, {"bootstrap": 80}, {"unit": "true_cluster"}, {"engine": "disk"}])
 def test_against_a_run_of_one_unit_no_error_is_known(options):
     """What one pair of `one` would be elsewhere is unknown, whatever the pairs of the other two runs say."""

@@ -689,6 +689,7 @@ def test_engines_agree_on_generated_changes(many_shards: Any, pair: Any, policy:
         assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_any_number_of_threads() -> None:
     rng = np.random.default_rng(4)
     labels = [rng.integers(0, 5000, 50_000) for _ in range(3)]

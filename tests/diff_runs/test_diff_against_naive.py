@@ -128,6 +128,7 @@ def test_names_of_the_paper():
 # Against the twin
 
 
+@pytest.mark.cases(3, 99)
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 @examples(60)
 @given(pair=pairs(), data=st.data())
@@ -346,6 +347,7 @@ def test_nothing_changed():
     assert "Nothing changed for the 6 items" in repr(d)
 
 
+@pytest.mark.cases(6, 99)
 @pytest.mark.parametrize("name", [n for n, m in METRICS.items() if m.takes_three])
 @examples(20)
 @given(data=st.data())

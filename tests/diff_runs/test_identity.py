@@ -164,6 +164,7 @@ def one_against_scipy(rng: np.random.Generator) -> None:
     assert again.ids().to_pylist() == ids.to_pylist() and again.retired().to_pylist() == retired.to_pylist()
 
 
+@pytest.mark.cases(8, 99)
 @pytest.mark.parametrize("seed", range(25))
 def test_against_scipy_and_in_any_order_of_rows(seed: int) -> None:
     one_against_scipy(np.random.default_rng(seed))

@@ -62,7 +62,7 @@ def test_rows_that_correspond(many_shards, pair, data):
     assert_same(*both(true, pred, weight=weight, metrics=["pointwise", "bcubed", "pairs", "matching"][:2]))
 
 
-@pytest.mark.cases(2)
+@pytest.mark.cases(1, 4)
 @pytest.mark.parametrize("unmatched", ["drop", "outside", "singleton"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_few_clusters(many_shards, weighted, unmatched, monkeypatch):

@@ -112,7 +112,8 @@ def test_p_value_is_that_of_components_of_the_other_half() -> None:
     )
 
 
-@pytest.mark.parametrize("loss", [pytest.param("recall", marks=pytest.mark.slow), "precision"])
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["recall", "precision"])
 def test_what_is_said_of_patents_is_true_of_raw_rows(loss: str) -> None:
     """The slices of bundled data, their shares, scores and losses, by pandas alone; and they are more than noise."""
     data = fb.example("patentsview")
@@ -527,9 +528,8 @@ def blocks_of(found: Any, section: str) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize(
-    "given", [pytest.param(True, marks=pytest.mark.slow), ["country", fb.bins("year", 10)]]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("given", [True, ["country", fb.bins("year", 10)]])
 def test_a_page_has_a_section_that_is_the_page_of_the_explanation(given, tmp_path) -> None:
     ev = evaluated(made(600))
     assert not blocks_of(ev, "explanation")

@@ -30,6 +30,7 @@ TRUTH, SAME = pa.table({**SOURCES, "cluster": [1, 2, 3, 4]}), pa.table({**SOURCE
 ADVICE = r"two sources in column '{}' may have equal ids, pass item=\[\"{}\", \"unique_id\"\]"
 
 
+@pytest.mark.cases(4, 99)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 @pytest.mark.parametrize("table", [TRUTH, SAME], ids=["overlap", "repeated"])
 @pytest.mark.parametrize("name", ["source_dataset", "data_source", "Registry"])

@@ -53,6 +53,7 @@ def sides(tool: str) -> tuple[pa.Table, pa.Table, str, str]:
     return pa.table({**ids, "cluster": TRUE}), pa.table({**output, "cluster": TRUE}), item, column
 
 
+@pytest.mark.cases(8, 99)
 @pytest.mark.parametrize("named", [False, True], ids=["nothing named", "item named"])
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 @pytest.mark.parametrize("tool", KEPT)
@@ -92,6 +93,7 @@ def test_the_same_in_other_verbs(tool: str) -> None:
     assert changed.overall["split_rate"] == pytest.approx(1 / 5)
 
 
+@pytest.mark.cases(3, 99)
 @pytest.mark.parametrize("tool", KEPT)
 def test_without_a_kept_truth_nothing_is_asked(tool: str) -> None:
     truth, output, item, column = sides(tool)

@@ -432,6 +432,7 @@ def test_a_result_is_not_written_over_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "taken").read_text() == "mine"
 
 
+@pytest.mark.cases(3, 99)
 @pytest.mark.parametrize("place", ["", "more/results", "."])
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_results_among_the_input(place: str, engine: Any, tmp_path: Path) -> None:

@@ -434,6 +434,7 @@ PARTS = {
 }
 
 
+@pytest.mark.cases(10, 99)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize(("first", "second", "expected"), PARTS.values(), ids=list(PARTS))

@@ -186,6 +186,7 @@ def test_scores_in_tuples_are_numbers_of_any_type() -> None:
 # -- What holds links ------------------------------------------------------------------------------
 
 
+@pytest.mark.cases(20, 99)
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_ids_of_every_type(kind: str) -> None:
     left, right = COLUMNS[kind]([1, 2, 5]), COLUMNS[kind]([2, 3, 5])

@@ -152,6 +152,7 @@ def test_no_byte_beyond_the_buffer_is_read(size):
     assert same_partition(numbers, texts)
 
 
+@pytest.mark.cases(8, 99)
 @pytest.mark.parametrize("n_values", [1, 2, 31, 1000, 2048])
 @pytest.mark.parametrize(
     "form", ["{:017x}", "{}", "{} of several", "a longer text, more than thirty-two: {:06}"]
@@ -200,6 +201,7 @@ def test_texts_that_many_rows_have_and_no_sample_are_no_longer_narrow():
     assert tells_apart(narrow, values)
 
 
+@pytest.mark.slow
 def test_texts_that_no_sample_has_seen_keep_hashes_where_they_are_not_rare():
     values = few_texts(10)
     values[::20] = [f"alone {k}" for k in range(values[::20].size)]
@@ -209,6 +211,7 @@ def test_texts_that_no_sample_has_seen_keep_hashes_where_they_are_not_rare():
     assert np.unique(numbers).size == 10 + values[::20].size
 
 
+@pytest.mark.slow
 def test_texts_half_of_which_are_one_are_hashed():
     values = np.array([f"alone {k}" for k in range(N)], object)
     values[::2] = "a giant"
@@ -245,6 +248,7 @@ def test_a_collision_leaves_texts_to_other_hashes(monkeypatch):
     assert tells_apart(Column("cluster", [pa.chunked_array([pa.array(values)])]).keys(), values)
 
 
+@pytest.mark.cases(1, 99)
 @pytest.mark.parametrize("text", [b"\xff", b"a long one of more than thirty-two \xff bytes"])
 @pytest.mark.parametrize("kind", [pa.string(), pa.string_view()])
 def test_what_is_not_text_is_refused(kind, text):

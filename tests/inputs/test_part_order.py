@@ -44,6 +44,7 @@ def table(labels: list[Any], names: list[str], swapped: bool = False) -> pa.Tabl
     return pa.table([*map(pa.array, parts), pa.array(labels)], names=[*names, "cluster"])
 
 
+@pytest.mark.cases(4, 99)
 @pytest.mark.parametrize("of_truth", [of_index, of_struct, of_table])
 @pytest.mark.parametrize("of_prediction", [of_index, of_struct, of_table])
 def test_parts_go_by_name_in_whatever_order(of_truth: Make, of_prediction: Make) -> None:

@@ -40,6 +40,7 @@ def scores(*given: Any, **options: Any) -> tuple[float, float]:
 # --- delimiters ---
 
 
+@pytest.mark.cases(6, 99)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
 @pytest.mark.parametrize("mark", [",", "\t", ";", "|"])
@@ -205,6 +206,7 @@ COLUMNS_IN_TWO_FILES = {
 }
 
 
+@pytest.mark.cases(3, 99)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", COLUMNS_IN_TWO_FILES)
 def test_one_column_has_one_type_in_all_files(engine: str, name: str, tmp_path: Path) -> None:

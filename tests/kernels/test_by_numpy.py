@@ -69,6 +69,7 @@ def results(true, pred, weight, absent: Any, *, outer: bool, outside: bool) -> l
     return [array.tobytes() for array in arrays]
 
 
+@pytest.mark.cases(5, 99)
 @pytest.mark.parametrize("weights", ["none", "fractions", "whole", "negative zero"])
 @pytest.mark.parametrize("n_clusters", [3, 400])  # cells of more than 64 rows, heavy clusters; small ones
 @pytest.mark.parametrize("absent", [(None, None), (-7, -9)])

@@ -110,7 +110,9 @@ def interpret(function, *given):
     return interpreter.unviewed(result)
 
 
-@pytest.mark.parametrize("function", [of_records, of_matrices, of_words, of_numbers])
+@pytest.mark.parametrize(
+    "function", [of_records, pytest.param(of_matrices, marks=pytest.mark.slow), of_words, of_numbers]
+)
 def test_interpreted_kernels_do_what_compiled_ones_do(function) -> None:
     ours, theirs = arguments(function), arguments(function)
     found = interpret(function, *ours)

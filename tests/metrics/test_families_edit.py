@@ -34,6 +34,7 @@ def partitions(n):
             yield labels
 
 
+@pytest.mark.cases(4, 99)
 @pytest.mark.parametrize("true", list(partitions(4)))
 def test_against_a_search_over_all_partitions(true):
     for pred in partitions(4):
@@ -163,7 +164,7 @@ def test_threads_and_blocks():
     assert runs[0] == runs[1] == runs[2]
 
 
-@pytest.mark.cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [0, 5_000])
 def test_parts_have_clusters_of_their_own(missing):
     """What is found part by part is what is found in the same cells as one part."""

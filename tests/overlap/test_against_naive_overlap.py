@@ -257,6 +257,7 @@ def test_items_in_many_clusters_some_of_which_are_large(weighted):
         assert each == [close(value) for value in found[3]]
 
 
+@pytest.mark.cases(2, 99)
 @pytest.mark.parametrize("alike", [0, 1 << 12])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_many_mates_that_share_as_many_clusters(monkeypatch, weighted, alike):

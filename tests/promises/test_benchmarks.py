@@ -195,6 +195,7 @@ def test_a_disk_without_room_is_told(
     assert not list((tmp_path / "data").iterdir())
 
 
+@pytest.mark.cases(12, 99)
 @pytest.mark.parametrize("shape", [*shapes.SHAPES, *shapes.DRAWN])
 @pytest.mark.parametrize("n_items", [1, 2, 3, 7, 1000])
 def test_shapes_have_all_rows(shape: str, n_items: int) -> None:

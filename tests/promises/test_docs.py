@@ -238,6 +238,7 @@ def test_commands_are_read_with_their_output() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_wrong_commands_are_found(beside_data: Path) -> None:
     command = f"fastbcubed evaluate {DATA}/truth.parquet prediction.parquet"
     shown = ["recall 0.935 (0.886 to 0.961) ...", "...", "f1 ..."]

@@ -19,6 +19,8 @@ import fastbcubed as fb
 from benchmarks.synthetic import COUNTRIES, SHAPES, Synthetic, generate, lay_out, size_histogram
 from benchmarks.synthetic_kernels import permute, permute_back
 
+pytestmark = pytest.mark.slow
+
 SIZES = [1, 2, 3, 7, 21, 1000]
 
 
@@ -111,7 +113,6 @@ def test_stated_shares_are_split_and_merged(shape: str, n_items: int) -> None:
         assert members[label] == {giant}
 
 
-@pytest.mark.slow
 def test_changes_do_not_depend_on_size() -> None:
     """Split and merged clusters have the sizes of all that could be; a split falls anywhere."""
     codes = Synthetic(2_000_000).codes(0, 2_000_000)
@@ -146,7 +147,6 @@ def test_the_shuffle_is_one_to_one(n: int) -> None:
     assert back == list(range(n))
 
 
-@pytest.mark.slow
 def test_every_place_is_as_likely() -> None:
     """Over many keys, each of 7 things comes to each of 7 places equally often."""
     keys = np.random.default_rng(0).integers(0, 2**64, (7000, 4), np.uint64)
@@ -172,7 +172,6 @@ def test_rows_are_shuffled() -> None:
     assert abs(np.corrcoef(*orders)[0, 1]) < bound
 
 
-@pytest.mark.slow
 def test_no_two_names_are_equal() -> None:
     n = 500_000
     rows = whole(n, item="item", true="true", pred="pred")
@@ -310,7 +309,6 @@ def test_weights_are_uniform() -> None:
     assert ((counts - 4000) ** 2 / 4000).sum() < 97  # 49 degrees of freedom, 1 in 10,000
 
 
-@pytest.mark.slow
 def test_attributes_have_the_stated_shares() -> None:
     n = 300_000
     rows = whole(n, "singletons", country="country", year="year")

@@ -204,6 +204,7 @@ def test_slices_by_any_type(kind: str, engine: str, tmp_path: Any) -> None:
     assert counted(loaded.slices("kind", attributes=given)) == expected
 
 
+@pytest.mark.cases(4, 99)
 @pytest.mark.parametrize("keep", ["cells", "items"])
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("make", [pa.nulls, lambda n: [None] * n, lambda n: pd.Series([None] * n)])
@@ -238,6 +239,7 @@ UNFIT: dict[str, tuple[Callable[[], Any], str]] = {
 }
 
 
+@pytest.mark.cases(4, 99)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", UNFIT)
 def test_what_cannot_be_written_is_left_out_by_name(kind: str, engine: str, tmp_path: Any) -> None:
@@ -271,6 +273,7 @@ if ARROW >= 24:  # before, it does not read those that it has written where one 
     NESTED["tensor"] = lambda: pa.FixedShapeTensorArray.from_numpy_ndarray(np.zeros((6, 2, 2)))
 
 
+@pytest.mark.cases(4, 99)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", NESTED)
 def test_nested_types_are_written_but_not_sliced_by(kind: str, engine: str, tmp_path: Any) -> None:
@@ -294,6 +297,7 @@ ORDERED = {
 }
 
 
+@pytest.mark.cases(5, 99)
 @pytest.mark.parametrize("encoded", [False, True])
 @pytest.mark.parametrize("kind", ORDERED)
 def test_rows_are_ordered_by_numbers_and_times_largest_first(kind: str, encoded: bool) -> None:
@@ -317,6 +321,7 @@ def plain(value: pa.Scalar) -> Any:
     return getattr(found, "to_pydatetime", lambda: found)()
 
 
+@pytest.mark.cases(2, 99)
 @pytest.mark.parametrize("kind", ["date", "binary", "decimal", "duration", "infinite"])
 def test_names_of_slices_are_plain_in_all_results(kind: str) -> None:
     """A comparison and a sweep had dates that JSON does not know, and null for infinity."""

@@ -74,6 +74,7 @@ def test_errors_by_component(case):
     assert ev.units.largest_share == pytest.approx(float(by_unit.largest_share), rel=1e-12)
 
 
+@pytest.mark.cases(6, 99)
 @pytest.mark.parametrize("overlapping", [False, True])
 @pytest.mark.parametrize("weight", [None, 0.1, 0.7])
 @pytest.mark.parametrize("n", [10, 49, 1000])

@@ -237,6 +237,7 @@ def test_slices_have_errors_on_request() -> None:
 # Saved
 
 
+@pytest.mark.cases(1, 99)
 @pytest.mark.parametrize("keep", ["scores", "cells", "items"])
 def test_saved_results_keep_them(tmp_path, keep: str) -> None:
     true, pred, weight = sides()

@@ -221,6 +221,7 @@ LABELS = {
 }
 
 
+@pytest.mark.cases(4, 99)
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 @pytest.mark.parametrize("overlapping", [False, True])
 def test_clusters_in_order_of_labels_of_any_type(overlapping: bool, labels: Any, tmp_path: Any) -> None:

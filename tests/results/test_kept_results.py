@@ -199,6 +199,7 @@ def test_many_slices_are_in_their_file_alone(engine, keep, tmp_path, monkeypatch
         assert loaded.slices("day")["day"].to_pylist()[:1] == [date(2020, 1, 1)]
 
 
+@pytest.mark.slow
 def test_saving_many_slices_takes_little_memory(tmp_path: Path) -> None:
     """Slices took 5 KB each, as all went through JSON; here they take 120 bytes."""
     n = 20_000
@@ -307,6 +308,7 @@ def test_items_alone_by_policy_are_alone(
     assert found["members"]["fn"] == {"n_items": 2, "first": ["a", "c"]}
 
 
+@pytest.mark.cases(3, 99)
 @pytest.mark.parametrize("way", KEPT)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_members_that_only_the_prediction_has(way: str, engine: str, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def expected(truth: str, prediction: str) -> list[tuple[Any, ...]]:
     ]
 
 
+@pytest.mark.cases(2, 99)
 @engines
 @pytest.mark.parametrize("coded", [False, True])
 def test_odd_labels_are_found_by_all_verbs_on_disk_too(engine: Any, coded: bool) -> None:

@@ -218,11 +218,11 @@ def test_a_result_without_room_that_is_read_whole_is_refused(
         fb.load(tmp_path / "r", memory_limit=1)
 
 
-@pytest.mark.parametrize("limit", [0, "much", float("nan")])
-def test_a_limit_that_is_no_size_is_refused(limit: Any, tmp_path: Path) -> None:
+def test_a_limit_that_is_no_size_is_refused(tmp_path: Path) -> None:
     evaluated(5, {}).save(tmp_path / "r")
-    with pytest.raises(OptionError, match="memory_limit must be a number of bytes"):
-        fb.load(tmp_path / "r", memory_limit=limit)
+    for limit in (0, "much", float("nan")):
+        with pytest.raises(OptionError, match="memory_limit must be a number of bytes"):
+            fb.load(tmp_path / "r", memory_limit=limit)
 
 
 def test_show_and_report_take_a_limit(

@@ -52,6 +52,7 @@ def saved_now(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.cases(4, 99)
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 @pytest.mark.parametrize("name", saved_results.KINDS)
 def test_what_this_version_saves_has_the_same_figures(name: str, saved_now: Path) -> None:

@@ -50,6 +50,7 @@ KINDS = ["evaluation", "evaluation of a clustering made of links", "comparison",
          "diff", "sweep", "estimates", "estimated runs"]  # fmt: skip
 
 
+@pytest.mark.cases(3, 99)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_loaded_result_has_the_same_warnings(kind, tmp_path):
     found = made(kind)

@@ -581,6 +581,7 @@ def test_maybe_swapped(tmp_path) -> None:
 # -- Results ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.cases(3, 99)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 @pytest.mark.parametrize("keep", ["scores", "cells", "items"])
 def test_results_keep_what_was_found(tmp_path, engine, keep) -> None:

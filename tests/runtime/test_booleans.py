@@ -81,6 +81,7 @@ def _saved(path: Path) -> Path:
     return path / "saved"
 
 
+@pytest.mark.cases(12, 99)
 @pytest.mark.parametrize("name", CALLS)
 def test_what_is_no_boolean_is_refused(name: str, tmp_path: Path) -> None:
     argument = name.split()[1]

@@ -24,6 +24,7 @@ URIS = [
 ]
 
 
+@pytest.mark.cases(3, 99)
 @pytest.mark.parametrize("uri", URIS)
 def test_python_refuses_uris_for_output(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -155,6 +155,7 @@ def test_which_scores_a_sample_serves():
         assert fb.estimate_pairs(judged(sample_pairs(ev, 20, score=name), IDEAL))["score"][0].as_py() == name
 
 
+@pytest.mark.cases(8, 99)
 @pytest.mark.parametrize("score", PAIR_SCORES)
 @pytest.mark.parametrize("weight", [None, dict(zip(ITEMS, [3.0, 1.0, 1.0, 2.0, 1.0, 1.0], strict=True))])
 def test_unbiased_by_all_samples(score, weight):
@@ -483,6 +484,7 @@ IDS = {
 }
 
 
+@pytest.mark.cases(4, 99)
 @pytest.mark.parametrize("kind", IDS)
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_ids_survive_the_file(kind, ending, tmp_path):

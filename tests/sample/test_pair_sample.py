@@ -137,6 +137,7 @@ def test_probabilities_and_strata_equal_the_naive_ones(case, score, seed):
     assert told.keys() == strata.keys() and min(told.values()) >= 2
 
 
+@pytest.mark.cases(8, 99)
 @pytest.mark.parametrize("score", PAIR_SCORES)
 @pytest.mark.parametrize("weight", [None, dict(zip(ITEMS, range(1, 7), strict=True))])
 def test_expectation_is_the_score(score, weight):

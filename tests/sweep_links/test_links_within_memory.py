@@ -67,6 +67,7 @@ def test_a_stream_is_refused_when_it_shows(folder: Path) -> None:
         fb.Clustering.from_links(stream, threshold=0.5, memory_limit="4MiB")
 
 
+@pytest.mark.slow
 def test_text_is_refused_before_it_is_read(folder: Path) -> None:
     pa.csv.write_csv(pq.read_table(folder / "links.parquet").slice(0, 200_000), folder / "links.csv")
     with pytest.raises(

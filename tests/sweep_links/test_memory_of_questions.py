@@ -106,6 +106,7 @@ def test_no_question_takes_more_than_it_looks_for(questions: list[str], weighted
         assert seen.most < 700 * N, name  # nor does it ask for much more than that
 
 
+@pytest.mark.cases(5, 99)
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_question_without_room_is_refused_by_name(question: str) -> None:
