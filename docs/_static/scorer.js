@@ -1,4 +1,37 @@
-// Search ranks guides first, and the lists of changes and of times, which have every word, last.
+// Search ranks guides first, and the lists of changes and of times, which have every word, last. A page that has the words ranks by how
+// many of them its headings have, and the result leads to the heading that has most: Sphinx's own index has words of whole pages only.
+const stemmer = new Stemmer();
+const bare = (text) => text.toLowerCase().replace(/[^a-z0-9]/g, ""); // V-measure is v_measure
+const stems = (text) => new Set(splitQuery(text.toLowerCase()).map((word) => stemmer.stemWord(word)));
+const index = { query: "", words: null, headings: new Map() }; // headings by page
+
+function readIndex() {
+  const { terms, titleterms, alltitles, docnames } = Search._index; // which have no stop words
+  index.query = new URLSearchParams(location.search).get("q") ?? "";
+  index.words = [...stems(index.query)].filter((word) => Object.hasOwn(terms, word) || Object.hasOwn(titleterms, word));
+  for (const [title, places] of Object.entries(alltitles)) {
+    const has = stems(title);
+    const share = index.words.filter((word) => has.has(word)).length / index.words.length;
+    for (const [file, id] of share > 0 ? places : []) {
+      const headings = index.headings.get(docnames[file]) ?? [];
+      headings.push({ title, id, share: share - title.length / 1e4 }); // of two headings, the shorter
+      index.headings.set(docnames[file], headings);
+    }
+  }
+}
+
+function scoreText(result) {
+  if (index.words === null) readIndex();
+  if (bare(result[1]) === bare(index.query)) return result[4] + 30;
+  const headings = (index.headings.get(result[0]) ?? []).sort((a, b) => b.share - a.share);
+  const [best, own] = [headings[0], headings.find((each) => each.id === null)];
+  if (best && best.id !== null && best.share > Math.max(0.6, (own?.share ?? 0) + 0.1)) {
+    result[1] += ` > ${best.title}`;
+    result[2] = `#${best.id}`;
+  }
+  return result[4] + 10 * (best?.share ?? 0) + 5 * (own?.share ?? 0);
+}
+
 var Scorer = {
   objNameMatch: 11,
   objPartialMatch: 6,
@@ -9,9 +42,11 @@ var Scorer = {
   term: 5,
   partialTerm: 2,
   score: (result) => {
-    const [page, , anchor, , score] = result;
+    const [page, , anchor, , , , kind] = result;
+    const score = kind === "text" ? scoreText(result) : result[4];
     if (/^(CHANGELOG|CONTRIBUTING|benchmarks\/)/.test(page)) return score / 20 - 100;
     if (/^docs\/reference\/scores\//.test(page) && anchor) return score / 4; // headings that all these pages have
+    if (/^docs\/reference\/api\/Evaluation$/.test(page)) return score + 1; // of several methods of one name
     return /^docs\/(start|how-to|explanation)/.test(page) ? score + 4 : score;
   },
 };

@@ -119,12 +119,36 @@ def test_pages_have_no_barriers(site: Path, browser: Any, page: str, width: int,
     ],
 )
 def test_search_finds(site: Path, browser: Any, words: str, page: str) -> None:
+    found = _found(browser, site, words)
+    assert any(f"docs/{page}.html" in each for each in found[:10]), found[:10]
+    lists = [bool(re.search(r"/(CHANGELOG|CONTRIBUTING|benchmarks/\w+)\.html", each)) for each in found]
+    assert lists == sorted(lists), "changes and benchmarks come last"
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [
+        ("first call slow", "how-to/short-answers.html#why-is-the-first-call-slow"),
+        ("pairs to clusters", "how-to/short-answers.html#my-prediction-is-pairs-not-clusters"),
+        ("NaN", "explanation/partial-truth.html#null-labels-nan-noise-and-repeated-rows"),
+        ("lumping splitting", "coming-from.html#author-disambiguation-lumping-splitting-k-metric"),
+        ("compare two runs", "how-to/two-runs.html"),
+        ("to_dict", "reference/api/Evaluation.html#fastbcubed.Evaluation.to_dict"),
+        ("V-measure", "reference/scores/v_measure.html"),
+    ],
+)
+def test_search_leads_to_the_heading_that_has_the_words(
+    site: Path, browser: Any, words: str, place: str
+) -> None:
+    first = _found(browser, site, words)[0]
+    assert re.sub(r"\?[^#]*", "", first).endswith(f"docs/{place}"), first
+
+
+def _found(browser: Any, site: Path, words: str) -> list[str]:
+    """Return the addresses that the site's search lists."""
     open_page(browser, (site / "search.html").as_uri() + f"?q={words.replace(' ', '+')}")
     browser.implicitly_wait(10)
     browser.find_element(
         "xpath", "//p[@class='search-summary' and contains(., 'finished')]"
     )  # results come one by one
-    found = [link.get_attribute("href") for link in browser.find_elements("css selector", "ul.search li a")]
-    assert any(f"docs/{page}.html" in each for each in found[:10]), found[:10]
-    lists = [bool(re.search(r"/(CHANGELOG|CONTRIBUTING|benchmarks/\w+)\.html", each)) for each in found]
-    assert lists == sorted(lists), "changes and benchmarks come last"
+    return [link.get_attribute("href") for link in browser.find_elements("css selector", "ul.search li a")]
