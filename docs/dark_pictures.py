@@ -2,6 +2,8 @@
 
 The twin of an SVG is the same in the dark colours of our charts. The twin of another picture is next to it in the
 repository: that of `report.png` is `report-dark.png`. The theme puts pictures without a twin on a white card.
+
+An SVG that would be too small to read on a phone has the class `wide`: there, it scrolls instead.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ from fastbcubed.render.plots import DARK, LIGHT
 #: The dark colour of each colour in charts; below, of what Vega takes where a chart names no colour.
 COLOURS = dict(zip(asdict(LIGHT).values(), asdict(DARK).values(), strict=True))
 COLOURS |= {"#000": DARK.ink, "#888": DARK.soft, "#ddd": DARK.faint}
+#: The width in pixels up to which an SVG is still readable if it shrinks to the width of a phone.
+NARROW = 500
+WIDTH = re.compile(r"<svg[^>]*? width=[\"'](\d+)")
 COLOUR = re.compile(r"#[0-9a-fA-F]+\b")
 
 
@@ -33,6 +38,16 @@ def in_dark(svg: str) -> str:
     return COLOUR.sub(lambda found: COLOURS.get(found[0].lower(), found[0]), svg)
 
 
+def is_wide(svg: str) -> bool:
+    """Return whether a picture is too wide to shrink.
+
+    >>> is_wide('<svg width="772" height="312">'), is_wide('<svg class="marks" width="370">')
+    (True, False)
+    """
+    width = WIDTH.search(svg)
+    return width is not None and int(width[1]) > NARROW
+
+
 class DarkTwins(SphinxTransform):
     """Add the dark twin of each picture that has one."""
 
@@ -42,6 +57,8 @@ class DarkTwins(SphinxTransform):
         """Change the document."""
         for picture in list(self.document.findall(nodes.image)):
             twin = self.twin(picture["uri"])
+            if twin is not None and twin.suffix == ".svg" and is_wide(twin.read_text(encoding="utf-8")):
+                picture["classes"] = [*picture["classes"], "wide"]
             if twin is not None:
                 dark = picture.copy()
                 dark["uri"] = "/" + Path(os.path.relpath(twin, self.env.srcdir)).as_posix()

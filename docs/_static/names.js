@@ -1,7 +1,11 @@
-// The buttons that unfold the navigation have no name in the theme, so that a screen reader cannot announce them.
 document.addEventListener("DOMContentLoaded", () => {
+  // The buttons that unfold the navigation have no name in the theme, so that a screen reader cannot announce them.
   for (const button of document.querySelectorAll("nav details > summary")) {
     const link = button.closest("li")?.querySelector("a");
     button.setAttribute("aria-label", `Pages below ${link?.textContent.trim() ?? "this one"}`);
+  }
+  // What scrolls on its own can be scrolled with the keyboard, too.
+  for (const wide of document.querySelectorAll("div.formula, .bd-article :has(> img.wide)")) {
+    if (wide.scrollWidth > wide.clientWidth) wide.tabIndex = 0;
   }
 });
