@@ -632,6 +632,8 @@ def placed(
     >>> rows = [{"recall": 0.5, "precision": 0.9, "text": text, "best": text == "0.7"} for text in ("0.6", "0.7")]
     >>> [(row["text"], place["align"]) for row, place in placed(rows, 0.0, 1.0, 300, 300)]
     [('0.7', 'right'), ('0.6', 'left')]
+    >>> [place["dy"] for row, place in placed([rows[0] | {"precision": 0.0}], 0.0, 1.0, 300, 300)]  # above the axis
+    [-8]
     """
     at = [
         tuple(
@@ -649,7 +651,7 @@ def placed(
             middle = y - place["dy"]
             box = (left, left + long, middle - LINE / 2, middle + LINE / 2)
             is_hit = any(box[0] < b and a < box[1] and box[2] < d and c < box[3] for a, b, c, d in taken)
-            if box[0] >= 0 and box[1] <= width and not is_hit:
+            if box[0] >= 0 <= box[2] and box[1] <= width and not is_hit:
                 taken.append(box)
                 found.append((row, place))
                 break
