@@ -211,12 +211,12 @@ def check_key(key: Any) -> SliceKey:
 
 def named_attributes(given: Any, argument: str = "attributes", every: str = "omit it") -> list[str | Bins]:
     """Return the attributes that an argument names, each once; raise if there is none, or if any is not a name."""
-    names = list(dict.fromkeys(as_several(given)))
+    names = as_several(given)
     if strange := [each for each in names if not isinstance(each, str | Bins) or not each]:
         raise SliceError(f"{argument} must be names, or bins of them, not {first_few(strange)}")
     if not names:
         raise ColumnError(f"{argument} is empty; {every} to search all columns of the inputs")
-    return names
+    return list(dict.fromkeys(names))
 
 
 def is_table(attributes: Any) -> bool:

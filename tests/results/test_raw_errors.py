@@ -36,6 +36,8 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
     "gate": (OptionError, "f1 ranges from 0 to 1", lambda: ev.check(f1=HUGE)),
     "population": (OptionError, "population_clusters", lambda: fb.estimate(*SIDES, population_clusters=HUGE)),
     "repairs": (OptionError, "repairs", lambda: fb.evaluate(LABELS, OTHER, repairs=pd.NA)),
+    "explained number": (fb.errors.SliceError, "explain", lambda: kept.report(explain=Decimal("sNaN"))),
+    "explained lists": (fb.errors.SliceError, "explain", lambda: kept.report(explain=[["town"]])),
     "lazy": (ColumnError, "a lazy frame cannot be collected", lambda: fb.evaluate(LAZY, LAZY)),
     "sets": (
         AlignmentError,
