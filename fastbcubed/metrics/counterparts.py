@@ -418,13 +418,13 @@ def _search(rows: Codes, columns: Codes, gains: Floats, limit: int) -> _Searched
 
 def _greedily(rows: Codes, columns: Codes) -> NDArray[np.bool_]:
     """Return whether each cell is matched when cells are taken in order if both of their clusters are free."""
-    taken, others = set[int](), set[int]()
     chosen = np.zeros(rows.size, np.bool_)
-    for k, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
-        if row not in taken and column not in others:
-            chosen[k] = True
-            taken.add(row)
-            others.add(column)
+    taken, others = (bytearray(int(codes.max(initial=-1)) + 1) for codes in (rows, columns))
+    for start, stop in blocks(rows.size, CELLS_AT_ONCE):
+        cells = zip(rows[start:stop].tolist(), columns[start:stop].tolist(), strict=True)
+        for k, (row, column) in enumerate(cells, start):
+            if not (taken[row] or others[column]):
+                chosen[k] = taken[row] = others[column] = True
     return chosen
 
 
