@@ -33,6 +33,7 @@ from fastbcubed.inputs.files import read_table
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.metrics.counterparts import first_of_each, match_first
 from fastbcubed.render.number_formats import count, counted, label
+from fastbcubed.results.clusters import BESIDE, LABEL_COPIES
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.id_order import (
     WordOf,
@@ -47,6 +48,7 @@ from fastbcubed.results.notices import NOTE
 from fastbcubed.results.page import stem
 from fastbcubed.results.standard_errors import ALWAYS
 from fastbcubed.runtime.arguments import a_text, true_or_false
+from fastbcubed.runtime.memory_budget import require_within
 from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:
@@ -58,6 +60,9 @@ EVENTS = ("kept", "merged", "split", "new")
 LIMIT, QUICK = 2_000_000_000, 5_000_000
 #: Bits of the total weight as a whole number, with which sums are exact, so that rounding cannot break ties.
 BITS = 46
+#: Bytes per cell of a cluster that changed, and per cluster, while ids are carried over and a registry is made, and per
+#: row while its items are listed.
+CELL_BYTES, CLUSTER_BYTES, ROW_BYTES = 300, 95, 60
 #: The most digits of a number in an id after which new ids are numbered.
 LONGEST = 18
 #: The columns of a registry.
@@ -121,6 +126,7 @@ def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
             "ids cannot be carried over between overlapping clusters; pass partitions, without "
             f"{arg('overlapping', True)}"
         )
+    require_within(ev.kept.memory_limit, _needed(ev) - BESIDE, "stable ids", "cells and clusters")
     labels = {side: _labels(ev, side) for side in OF_ONE_SIDE}
     valid = {side: np.asarray(to_numpy(each.is_valid()), np.bool_) for side, each in labels.items()}
     codes = {"true": table.true, "pred": table.pred}
@@ -167,6 +173,17 @@ def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
     shared[codes["pred"][cells]] = True
     stability = _stability(labels, codes, cells, weight, keeps)
     return Carried(labels, there, keeps, heir, shared, stability, found.n_greedy, found.cells_of_greedy)
+
+
+def _needed(ev: Evaluation) -> int:
+    """Return the bytes that carrying ids over takes, with the tables made of them."""
+    table = ev.contingency
+    of_cluster = CLUSTER_BYTES + LABEL_COPIES * _label_bytes(ev)
+    return (table.n_cells - table.n_exact) * CELL_BYTES + sum(table.n_codes.values()) * of_cluster
+
+
+def _label_bytes(ev: Evaluation) -> int:
+    return 0 if ev.kept.ranges is None else ev.kept.ranges.label_bytes
 
 
 def known_stability(diff: DiffWithIds) -> IdStability | None:
@@ -451,6 +468,7 @@ def _comparable(one: pa.Array, other: pa.Array) -> bool:
 def _rows(ev: Evaluation) -> tuple[pa.Array, pa.Array]:
     """Return the items of the experiment that have a label, and their labels."""
     items = ev.kept_items()
+    ev.kept.require_room(ROW_BYTES + LABEL_COPIES * _label_bytes(ev), "ids of items", _needed(ev))
     labels = plain_labels(without_noise(items.labels("pred"), ev.policies.noise_of("pred")))
     if pa.types.is_struct(labels.type):
         raise OptionError(

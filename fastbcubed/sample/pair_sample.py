@@ -42,6 +42,8 @@ Keys = NDArray[np.uint64]
 
 #: The least number of draws from each stratum, from which the variance of its pairs can be estimated.
 LEAST = 2
+#: Bytes per row, and per item whose cluster changed, while pairs are drawn.
+ROW_BYTES, CHANGED_BYTES = 48, 170
 #: The most parts into which the line of all strata is divided, and the average number of rows of a part at least.
 STRETCHES, FEW_ROWS = 1 << 16, 1 << 8
 
@@ -261,8 +263,9 @@ class Frame:
         table = ev.contingency
         if table.overlapping:
             raise MetricError("pairs can only be drawn from partitions, but clusters may overlap here")
-        slicing, rows = Slicing.of(ev, by), _rows(ev)
-        differs = (table.fp > 0) | (table.fn > 0)
+        rows, differs = _rows(ev), (table.fp > 0) | (table.fn > 0)
+        ev.kept.require_room(ROW_BYTES, "a sample of pairs", CHANGED_BYTES * float(table.n[differs].sum()))
+        slicing = Slicing.of(ev, by)
         chosen = np.flatnonzero((rows.cell >= 0) & differs[rows.cell])
         cell, weight = rows.cell[chosen].astype(np.int64), rows.weight[chosen]
         return cls(ev, kinds_of(score, table), slicing, chosen, cell, weight)

@@ -13,6 +13,7 @@ from growth import growth
 
 import fastbcubed as fb
 from fastbcubed.cells.shards import SMALLEST_LIMIT
+from fastbcubed.diff_runs import identity
 from fastbcubed.errors import OptionError
 from fastbcubed.inputs.files import open_files
 from fastbcubed.results import clusters, items, repairs, standard_errors
@@ -479,3 +480,47 @@ def test_errors_of_sums_without_room_are_refused(few_on_disk, monkeypatch):
     assert few_on_disk.interval("f1").low < few_on_disk.f1
     assert "errors" not in few_on_disk.to_dict()
     assert "No interval is shown" in " ".join(repr(few_on_disk).split())
+
+
+def test_bytes_of_ids_and_pairs_are_counted(monkeypatch):
+    """300 cells of 300 bytes, none of an unchanged cluster; 350 clusters of 95; 600 rows, all of which changed."""
+    how = {"item": "item", "keep": "items", "engine": "disk", "memory_limit": "64MiB"}
+    d, ids = fb.diff("t", "p", table=ROWS, **how), 300 * 300 + 350 * 95
+    asked = {
+        "stable ids": (identity, ids, d.ids),
+        "ids of items": (items, ids + 600 * 60, lambda: d.ids(by="item")),
+        "a sample of pairs": (items, 600 * (48 + 170), lambda: d.sample_pairs(4)),
+    }
+    for what, (module, needed, call) in asked.items():
+        monkeypatch.setattr(module, "BESIDE", needed - (64 << 20) - 1)
+        with pytest.raises(OptionError, match=rf"^{what} would take .* memory_limit of at least 65 MiB"):
+            call()
+        monkeypatch.setattr(module, "BESIDE", needed - (64 << 20))
+        assert call().num_rows
+
+
+@pytest.mark.process
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("what", "asked"),
+    [
+        ("stable ids", "d.ids(), d.retired(), d.registry()"),
+        ("a sample of pairs", "d.sample_pairs(20)"),
+    ],
+)
+def test_ids_and_pairs_of_a_diff_take_what_they_name(what, asked, tmp_path):
+    """Of 4e6 items, most of whose clusters changed; without a check, each takes some 500 MiB."""
+    n, rng = 4_000_000, np.random.default_rng(0)
+    same = np.arange(n) // 3
+    for name, share in {"old": 0.1, "new": 0.15}.items():
+        moved = np.where(rng.random(n) < share, rng.integers(0, n // 3, n), same)
+        write(tmp_path / f"{name}.parquet", pa.table({"item": np.arange(n), "cluster": moved}), 1 << 17)
+    old, new = (str(tmp_path / f"{name}.parquet") for name in ("old", "new"))
+    options = {"engine": "disk", "keep": "items"}
+    d = fb.diff(old, new, memory_limit="64MiB", **options)
+    with pytest.raises(OptionError, match=f"^{what} would take") as refused:
+        eval(asked, {"d": d})
+    least = int(re.search(r"at least (\d+) MiB", str(refused.value))[1])
+    few = f"d = fb.diff([0, 0, 1], [0, 1, 1], engine='disk', keep='items')\n{asked}"
+    given = f"{old!r}, {new!r}, memory_limit='{least}MiB', **{options}"
+    assert growth(few, f"d = fb.diff({given})\n{asked}") < least + 256
