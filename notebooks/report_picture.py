@@ -17,7 +17,7 @@ PICTURES = {
     for scheme, name in (("light", "report.png"), ("dark", "report-dark.png"))
 }
 #: Size of the window, and pixels of the picture for each of its pixels.
-WIDTH, HEIGHT, SCALE = 1180, 800, 1
+WIDTH, HEIGHT, SCALE = 1180, 735, 1
 
 
 def main() -> int:
