@@ -75,6 +75,16 @@ def test_each_theme_shows_its_picture(site: Path, browser: Any, page: str, dark:
     assert shown and all(("-dark." in source) is dark for source in shown)
 
 
+@pytest.mark.parametrize("page", ["docs/index", "docs/gallery", "notebooks/which_metric"])
+def test_wide_pictures_keep_their_size_on_a_phone(site: Path, browser: Any, page: str) -> None:
+    open_page(browser, (site / f"{page}.html").as_uri(), 400)
+    wide = [each for each in browser.find_elements("css selector", "img.wide") if each.is_displayed()]
+    assert wide
+    for each in wide:
+        assert each.size["width"] == int(each.get_property("naturalWidth")) > 500
+        assert each.find_element("xpath", "..").get_property("tabIndex") == 0
+
+
 def test_code_fits_its_column(site: Path, browser: Any) -> None:
     wide = "return [...document.querySelectorAll('pre')].filter((each) => each.scrollWidth > each.clientWidth + 1)"
     for page in (
