@@ -26,8 +26,11 @@ from fastbcubed.metrics.metric import Metric
 #: The example of every page, as the items of each cluster.
 TRUTH, PREDICTION = ("ab", "cd"), ("abc", "d")
 OVERLAPPING_TRUTH, OVERLAPPING_PREDICTION = ("ab", "bcd"), ("abc", "cd")
-BASELINE, EXPERIMENT = ("abc", "d"), ("ab", "cd")
-SETTLED = ("abd", "c")
+#: For changes: right and wrong splits and merges, wrong pairs that stay, and an item that does not change.
+BASELINE, EXPERIMENT = ("abcd", "e", "f"), ("a", "bcde", "f")
+SETTLED = ("ab", "cde", "f")
+#: The letters of an item's sets in formulas of changes that are judged by a truth.
+LETTERS = {"truth": "I", "baseline": "B", "experiment": "E", "split": "S", "merged": "M"}
 #: Names of the entries of confusion matrices, and of sums of pairs, in the order of the formulas' arguments.
 MATRIX = ("tp", "fp", "fn", "tn")
 PAIRS = {"pairs": ("TP", "FP", "FN", "TN"), "wrong pairs": ("FP", "FN")}
@@ -272,31 +275,59 @@ def calls(metric: Metric) -> list[str]:
 
 def example(metric: Metric) -> list[str]:
     """Return the small example of a score: the clusters, the arithmetic, and the value."""
+    names = [each.name for each in (*metric.needs, metric)]
     if metric.takes_three or metric.family == "diff":
-        found = fb.diff(
-            clustering(BASELINE),
-            clustering(EXPERIMENT),
-            truth=clustering(SETTLED) if metric.takes_three else None,
-            metrics=[metric.name],
-        )
-        sides = {"baseline": BASELINE, "experiment": EXPERIMENT}
-        if metric.takes_three:
-            sides = {"truth": SETTLED, **sides}
-        return [*drawn(sides), "", f"The score is {number(found.overall[metric.name])}."]
+        sides = {"truth": SETTLED} if metric.takes_three else {}
+        sides |= {"baseline": BASELINE, "experiment": EXPERIMENT}
+        found = fb.diff(**{name: clustering(side) for name, side in sides.items()}, metrics=names)
+        return [*drawn(sides), "", *by_item(metric, found, sides)]
     if metric.covers_only:
-        truth, prediction = OVERLAPPING_TRUTH, OVERLAPPING_PREDICTION
-    else:
-        truth, prediction = TRUTH, PREDICTION
-    ev = fb.evaluate(*map(clustering, (truth, prediction)), metrics=[metric], overlapping=metric.covers_only)
-    value = number(ev.overall[metric.name])
-    lines = [*drawn({"truth": truth, "prediction": prediction}), ""]
-    if metric.covers_only:
-        return [*lines, f"The score is {value}."]
-    return [*lines, *working(metric, value)]
+        sides = {"truth": OVERLAPPING_TRUTH, "prediction": OVERLAPPING_PREDICTION}
+        found = fb.evaluate(*map(clustering, sides.values()), metrics=names, overlapping=True)
+        return [*drawn(sides), "", *by_item(metric, found, sides)]
+    ev = fb.evaluate(clustering(TRUTH), clustering(PREDICTION), metrics=names)
+    return [*drawn({"truth": TRUTH, "prediction": PREDICTION}), "", *working(metric, ev)]
 
 
-def working(metric: Metric, value: str) -> list[str]:
+def by_item(metric: Metric, found: fb.Evaluation | fb.Diff, sides: dict[str, tuple[str, ...]]) -> list[str]:
+    """Return the derivation of a mean over items, from the clusters of each item, or of a score from other scores."""
+    if metric.needs:
+        return [from_others(metric, found)]
+    items = found.items().to_pandas().set_index("item").sort_index()
+    of = {
+        side: [[set(c) for c in clusters if item in c] for item in items.index]
+        for side, clusters in sides.items()
+    }
+    columns = {side: [" ".join(map(named, each)) for each in clusters] for side, clusters in of.items()}
+    if "baseline" in of:
+        before, after = ([each[0] for each in of[side]] for side in ("baseline", "experiment"))
+        columns |= {
+            "split": [named(b - e) for b, e in zip(before, after, strict=True)],
+            "merged": [named(e - b) for b, e in zip(before, after, strict=True)],
+        }
+    columns["score"] = [number(score) for score in items.iloc[:, -1]]
+    rows = [[item, *row] for item, *row in zip(items.index, *columns.values(), strict=True)]
+    head = [f"{name} {LETTERS[name]}" if metric.takes_three and name in LETTERS else name for name in columns]
+    value = number(found.overall[metric.name])
+    return [*table(["item", *head], rows), "", f"The score is the mean of the last column, {value}."]
+
+
+def from_others(metric: Metric, found: fb.Evaluation | fb.Diff) -> str:
+    """Return the derivation of a score from the scores that it is a function of."""
+    parts = [f"{need.name} is {number(found.overall[need.name])}" for need in metric.needs]
+    return (
+        f"Here {', '.join(parts[:-1])} and {parts[-1]}, so the score is {number(found.overall[metric.name])}."
+    )
+
+
+def named(items: Iterable[str]) -> str:
+    """Return the items of a set, as in a drawing; a dash if there are none."""
+    return f"[ {' '.join(sorted(items))} ]" if items else "–"
+
+
+def working(metric: Metric, ev: fb.Evaluation) -> list[str]:
     """Return the derivation of a score in the example, from items, means, pairs or cells."""
+    value = number(ev.overall[metric.name])
     if metric.formula is not None:
         matrices = {item: matrix_of(item, metric.leave_one_out) for item in "abcd"}
         columns = np.array(list(matrices.values()), float).T
@@ -306,9 +337,7 @@ def working(metric: Metric, value: str) -> list[str]:
         without = "; the matrices are those without the item itself" if metric.leave_one_out else ""
         return [*table(head, rows), "", f"The score is the mean of the last column, {value}{without}."]
     if metric.needs:
-        of = fb.evaluate(clustering(TRUTH), clustering(PREDICTION), metrics=list(metric.needs)).overall
-        parts = " and ".join(f"{need.name} is {number(of[need.name])}" for need in metric.needs)
-        return [f"Here {parts}, so the score is {value}."]
+        return [from_others(metric, ev)]
     if set(metric.sums) <= set(PAIRS):
         counts = {"TP": 1, "FP": 2, "FN": 1, "TN": 2}
         together = {"TP": "a b", "FP": "a c, b c", "FN": "c d", "TN": "a d, b d"}
@@ -360,7 +389,7 @@ def moves(metric: Metric) -> list[str]:
     """Return the table of a score's values after splits, merges, and added singletons."""
     known = scores_after(overlapping=metric.covers_only)
     rows = [[move, number(scores[metric.name])] for move, scores in known.items()]
-    truth = " ".join(f"[ {' '.join(cluster)} ]" for cluster in MOVED_TRUTH)
+    truth = " ".join(map(named, MOVED_TRUTH))
     return [f"The true clusters are {truth}.", "", *table(["what happens to the prediction", "score"], rows)]
 
 
@@ -379,10 +408,7 @@ def clustering(clusters: Iterable[str]) -> fb.Clustering:
 def drawn(sides: dict[str, tuple[str, ...]]) -> list[str]:
     """Return a drawing of clusterings, with one line for each."""
     width = max(map(len, sides))
-    rows = [
-        f"{name:<{width}}  {'  '.join(f'[ {chr(32).join(c)} ]' for c in side)}"
-        for name, side in sides.items()
-    ]
+    rows = [f"{name:<{width}}  {'  '.join(map(named, side))}" for name, side in sides.items()]
     return ["```text", *rows, "```"]
 
 

@@ -21,7 +21,7 @@ from fastbcubed.metrics.registry import METRICS
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 
 import formulas
-from pages_from_code import MOVED, PAGE, linked, score_page
+from pages_from_code import MOVED, PAGE, example, linked, score_page
 from uses import USES
 
 TRUTH = ({*"abcd"}, {*"efg"}, {*"hi"}, {*"jk"}, {*"l"})
@@ -36,6 +36,23 @@ def test_every_formula_is_set_and_its_letters_are_explained(metric: Metric) -> N
     assert ElementTree.fromstring(formulas.block(metric.definition)).tag == "math"
     text = " ".join([rest, *entry_of(metric)["notes"]])
     assert [name for name in formulas.names(formula) if not re.search(rf"\b{name}\b", text)] == []
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+def test_every_example_is_worked(metric: Metric) -> None:
+    text = "\n".join(example(metric))
+    assert re.search(r"^\| --- \||so the score is", text.partition("```\n")[2], re.MULTILINE), text
+
+
+def test_examples_of_changes_have_the_sets_of_each_item() -> None:
+    # Of a's baseline cluster, b, c and d are split off it, of which b belongs with it: 2 of 4 are right.
+    # Of b's, only a is split off, which belongs with it. Of c's and d's, a is, which does not: 1 of 4 each.
+    *_, last = lines = example(METRICS["good_split_rate"])
+    assert "| a | [ a b ] | [ a b c d ] | [ a ] | [ b c d ] | – | 1/2 = 0.5000 |" in lines
+    assert "| b | [ a b ] | [ a b c d ] | [ b c d e ] | [ a ] | [ e ] | 0 |" in lines
+    assert (
+        last == "The score is the mean of the last column, 1/6 = 0.1667."
+    )  # (1/2 + 0 + 1/4 + 1/4 + 0 + 0) / 6
 
 
 @pytest.mark.parametrize(
