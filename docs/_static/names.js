@@ -4,8 +4,14 @@ document.addEventListener("DOMContentLoaded", () => {
     const link = button.closest("li")?.querySelector("a");
     button.setAttribute("aria-label", `Pages below ${link?.textContent.trim() ?? "this one"}`);
   }
-  // What scrolls on its own can be scrolled with the keyboard, too.
-  for (const wide of document.querySelectorAll("div.formula, .bd-article :has(> img.wide)")) {
-    if (wide.scrollWidth > wide.clientWidth) wide.tabIndex = 0;
-  }
 });
+
+// What scrolls on its own can be scrolled with the keyboard, too. Pictures have their size only once they are loaded.
+for (const event of ["load", "resize"]) {
+  window.addEventListener(event, () => {
+    for (const wide of document.querySelectorAll("div.formula, .bd-article :has(> img.wide)")) {
+      if (wide.scrollWidth > wide.clientWidth) wide.tabIndex = 0;
+      else wide.removeAttribute("tabindex");
+    }
+  });
+}
