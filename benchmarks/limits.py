@@ -28,7 +28,7 @@ __all__ = ["SETTINGS", "Setting", "measure", "write_files"]
 BESIDE, LIMIT, OF_LINKS = 256, 64, 192
 #: Rows of the files, and of those with long texts, slices and links.
 ROWS, TEXTS, SLICES, LINKED = 4_000_000, 600_000, 600_000, 1_000_000
-FEW = 60  # rows of the small files that a process reads first, to import and compile
+FEW = 600  # rows of the small files that a process reads first, to import and compile
 
 
 class Setting(NamedTuple):
@@ -300,7 +300,7 @@ SETTINGS = (
     Setting(
         "explain",
         "of a comparison",
-        "r = fb.compare('t', {'old': 'p', 'new': 'q'}, table=file('rows'), item='item', engine='disk', memory_limit=LIMIT)\nrepr(r.explain('new', ['few', 'small']))",
+        "r = fb.compare('t', {'old': 'p', 'new': 'q'}, table=file('rows'), item='item', engine='memory', memory_limit=LIMIT)\nrepr(r.explain('new', ['few', 'small']))",
     ),
     Setting(
         "explain",

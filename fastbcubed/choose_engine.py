@@ -20,8 +20,8 @@ Run = Callable[[Request, Pool], Answer]
 
 #: Approximate bytes per row in the memory engine: its keys, its copy in a part, its share of a cell.
 ROW_BYTES = 64
-#: Approximate bytes per row of memberships in the memory engine, if clusters overlap.
-MEMBERSHIP_BYTES = 100
+#: Approximate bytes per row of memberships in the memory engine, if clusters overlap; the result is saved as well.
+MEMBERSHIP_BYTES = 320
 
 
 def choose(engine: str | None, request: Request, *others: Request) -> Run:

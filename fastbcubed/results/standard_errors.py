@@ -75,7 +75,7 @@ CLUSTER_BYTES, CELL_BYTES = 5, 48
 #: are not means are summed by unit; measured, and rounded up. And bytes allowed beyond the limit.
 FIRST_SUM_BYTES, SUM_BYTES, UNIT_BYTES, BESIDE = 140, 6, 40, 128 << 20
 #: Bytes per row while rows are grouped by slice and unit.
-ROW_BYTES = 250
+ROW_BYTES = 300
 
 
 def components_with_cells(

@@ -299,9 +299,9 @@ def test_bytes_of_rows_are_counted(monkeypatch):
     monkeypatch.setattr(items, "BESIDE", needed - (64 << 20) - 1)
     with pytest.raises(OptionError, match="the 5 slices by 'd' would take"):
         ev.slices("d")
-    monkeypatch.setattr(items, "BESIDE", 600 * 250 - (64 << 20))
+    monkeypatch.setattr(items, "BESIDE", 600 * 300 - (64 << 20))
     assert "precision_se" in ev.slices("c", errors=True).column_names
-    monkeypatch.setattr(items, "BESIDE", 600 * 250 - (64 << 20) - 1)
+    monkeypatch.setattr(items, "BESIDE", 600 * 300 - (64 << 20) - 1)
     with pytest.raises(OptionError, match="standard errors of slices"):
         ev.slices("c", errors=True)
 
@@ -524,3 +524,27 @@ def test_ids_and_pairs_of_a_diff_take_what_they_name(what, asked, tmp_path):
     few = f"d = fb.diff([0, 0, 1], [0, 1, 1], engine='disk', keep='items')\n{asked}"
     given = f"{old!r}, {new!r}, memory_limit='{least}MiB', **{options}"
     assert growth(few, f"d = fb.diff({given})\n{asked}") < least + 256
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_overlapping_clusters_that_are_saved_take_what_they_name(tmp_path):
+    """1.44e6 memberships: at 100 bytes each, 159 MiB were named and 440 taken."""
+    n, few, paths = 600_000, [], []
+    own = np.concatenate([np.arange(n), np.arange(0, n, 5)])
+    for name, size in {"truth": 3, "prediction": 4}.items():
+        cluster = np.concatenate([np.arange(n) // size, np.arange(0, n, 5) // size + 1])
+        both = pa.table({"item": own, "cluster": cluster})
+        few.append(write(tmp_path / f"few {name}.parquet", both.filter(pa.array(own < 60))))
+        paths.append(write(tmp_path / f"{name}.parquet", both))
+    with pytest.raises(OptionError, match=r"at least (\d+) MiB") as refused:
+        fb.evaluate(*map(eval, paths), overlapping=True, memory_limit="64MiB")
+    least = int(re.search(r"at least (\d+) MiB", str(refused.value))[1])
+
+    def saved(files: list[str]) -> str:
+        evaluated = f"fb.evaluate({', '.join(files)}, overlapping=True, memory_limit='{least}MiB')"
+        return (
+            f"ev = {evaluated}\nstr(ev), ev.report().html\nev.save({str(tmp_path / 'out')!r}, keep='cells')"
+        )
+
+    assert growth(saved(few), saved(paths)) < least + 256

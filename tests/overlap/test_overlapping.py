@@ -509,17 +509,17 @@ def test_exact_clusters_are_paired_one_to_one() -> None:
 
 
 def test_files_that_do_not_fit_are_refused_before_they_are_read(tmp_path: Path) -> None:
-    """Two files of 400,000 rows take 100 bytes a row, and what a row group takes while it is read."""
+    """Two files of 400,000 rows take 320 bytes a row, and what a row group takes while it is read."""
     n = 400_000
     paths = [tmp_path / "truth.parquet", tmp_path / "prediction.parquet"]
     for path in paths:
         pq.write_table(pa.table({"item": np.arange(n), "cluster": np.arange(n) // 3}), path)
     with pytest.raises(
         OptionError,
-        match=r"where these need about 8\d MiB, but only 64 MiB are available\. Score all rows of a sample",
+        match=r"where these need about 25\d MiB, but only 64 MiB are available\. Score all rows of a sample",
     ):
         fb.evaluate(*paths, overlapping=True, memory_limit="64MiB")
-    with pytest.raises(OptionError, match=r"where these need about 8\d MiB, since .*; omit engine$"):
+    with pytest.raises(OptionError, match=r"where these need about 25\d MiB, since .*; omit engine$"):
         fb.evaluate(*paths, overlapping=True, engine="disk")
 
 
