@@ -38,7 +38,9 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
             refuse_idle(getattr(request, name) is not None, name, "the disk engine")
         return run
     if engine == "memory":
-        _require_room(request, [*files, *(source for other in others for source in other.given.sources[1:])])
+        require_in_memory(
+            request, [*files, *(source for other in others for source in other.given.sources[1:])]
+        )
         return memory.run
     if engine is None and request.memory_limit is not None:
         for each in (request, *others):
@@ -54,7 +56,7 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
     return disk.run
 
 
-def _require_room(request: Request, files: Sequence[Any]) -> None:
+def require_in_memory(request: Request, files: Sequence[Any]) -> None:
     """Raise OptionError if the requested memory engine would exceed a given limit."""
     if request.memory_limit is None:
         return

@@ -12,6 +12,7 @@ import numpy as np
 
 from fastbcubed.align.odd_labels import odd_and_alike
 from fastbcubed.align.policies import Coverage, Duplicates, Nulls, Policies
+from fastbcubed.choose_engine import require_in_memory
 from fastbcubed.compare_runs.compare import BEST, PerRun, columns_by_run, names_of_runs
 from fastbcubed.compare_runs.rankings import told
 from fastbcubed.engines.request import Request, as_slices, as_threads
@@ -510,6 +511,8 @@ def estimate(
         for name, own in zip(names, given, strict=True):
             request = Request(own, policies, memory_limit=memory_limit, spill_dir=spill_dir)
             with naming(name, side.name):
+                if is_one_of(engine, ("memory",)):
+                    require_in_memory(request, own.sources)
                 touched = touch(engine, work.parts.clustering, side, request, pool, alike=len(names) > 1)
             found.append(_of_run(work, own, touched, paired=name is not None))
     if names == [None]:

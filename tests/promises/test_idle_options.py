@@ -117,10 +117,12 @@ def test_what_is_in_memory_has_no_limit_of_its_own(
 def test_a_limit_of_the_memory_engine_is_kept() -> None:
     """Who names that engine gets it if there is room, and an error that says how much it takes if there is not."""
     labels = np.broadcast_to(1, 600_000)  # both sides are 73 MiB
+    rows = pa.table({"item": np.arange(1_200_000), "cluster": np.zeros(1_200_000, np.int64)})
     for call in (
         lambda **how: fb.evaluate(labels, labels, engine="memory", **how),
         lambda **how: fb.compare(labels, {"a": labels, "b": labels}, engine="memory", **how),
         lambda **how: fb.diff(labels, labels, truth=labels, **how),
+        lambda **how: fb.estimate(AS_DICT, rows, engine="memory", **how),
     ):
         with pytest.raises(OptionError, match=r"scoring in memory would take about .* Raise it to at least"):
             call(memory_limit="64MiB")
