@@ -31,7 +31,7 @@ from fastbcubed.render.document import Chart
 #: How long drawing takes and how many drawn cases a test passes over depends on luck and load, and is no failure.
 LUCK = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 settings.register_profile("laptop", deadline=None, max_examples=5, suppress_health_check=LUCK)
-settings.register_profile("ci", settings.get_profile("laptop"), max_examples=30, derandomize=True)
+settings.register_profile("ci", settings.get_profile("laptop"), max_examples=15, derandomize=True)
 settings.register_profile("weekly", settings.get_profile("laptop"), max_examples=100)
 settings.register_profile("few", settings.get_profile("laptop"), derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "laptop"))

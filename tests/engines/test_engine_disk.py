@@ -227,7 +227,7 @@ def test_what_is_kept():
         ({"engine": "gpu"}, 'engine must be "memory", "disk" or "spark"'),
         (
             {"engine": "disk", "overlapping": True},
-            "overlapping clusterings can only be scored in memory, where these need about .* omit engine",
+            "overlapping clusterings can only be scored in memory, since the items of a cluster may .* omit engine",
         ),
         (
             {"engine": "disk", "memory_limit": 1000},

@@ -17,7 +17,7 @@ DRIVER = shutil.which("chromedriver")
 AXE = os.environ.get("FASTBCUBED_AXE", "")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     if CHROMIUM is None or DRIVER is None:
         pytest.skip("there is no Chromium, or no chromedriver")

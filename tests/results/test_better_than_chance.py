@@ -83,6 +83,7 @@ def test_p_values_of_chance_are_uniform() -> None:
 def test_labels_order_and_engine_do_not_count(engine: Any) -> None:
     true, pred = sample(60, 0.5)
     expected = fb.evaluate(true, pred).test("adjusted_rand", draws=60, seed=3)
+    assert (expected.as_good, expected.p_value) == (0, 1 / 61)  # the prediction itself is one more labeling
     order = np.random.default_rng(1).permutation(true.size)
     sides = [{f"i{k}": f"{name}{side[k]}" for k in order} for name, side in (("t", true), ("p", pred))]
     found = fb.evaluate(*sides, engine=engine, threads=2).test("ari", draws=60, seed=3)

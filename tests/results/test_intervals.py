@@ -12,7 +12,7 @@ from scipy import special, stats
 
 import fastbcubed as fb
 from fastbcubed.errors import OptionError
-from fastbcubed.results.intervals import MANY, check_level, degrees_of_freedom, interval, t_quantile
+from fastbcubed.results.intervals import MANY, check_level, degrees_of_freedom, interval, of_slice, t_quantile
 
 LEVELS = [0.5, 0.8, 0.9, 0.95, 0.99, 0.999]
 
@@ -33,6 +33,12 @@ def test_rates_are_symmetric_in_log_odds(score, error, n_units, level):
     expected = special.expit(special.logit(score) - reach), special.expit(special.logit(score) + reach)
     assert found == pytest.approx(expected, rel=1e-7, abs=1e-9)
     assert 0 <= found.low < score < found.high <= 1
+
+
+def test_a_slice_has_a_degree_of_freedom_less_than_units():
+    reach = stats.t.ppf(0.975, 4) * 0.1
+    assert of_slice(0.4, 0.1, 5) == pytest.approx((0.4 - reach, 0.4 + reach), rel=1e-9)
+    assert of_slice(0.4, 0.1, 1) is None
 
 
 def test_degrees_of_freedom_are_between_one_and_one_by_unit_but_one():

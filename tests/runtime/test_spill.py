@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import fastbcubed as fb
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import OptionError, SpillError
 from fastbcubed.runtime.output_files import LargeFile
-from fastbcubed.runtime.spill import PAGE, Spill
+from fastbcubed.runtime.spill import LEAVE_FREE, PAGE, Spill
 
 
 @pytest.fixture
@@ -102,3 +102,18 @@ def test_what_is_no_directory(unraisable) -> None:
         fb.evaluate([0, 0], [0, 1], engine="disk", spill_dir=5)
     gc.collect()
     assert not unraisable
+
+
+def test_as_much_as_must_stay_free_is_left(tmp_path: Path, monkeypatch) -> None:
+    spill = Spill(tmp_path)
+    monkeypatch.setattr(Spill, "free", lambda self: LEAVE_FREE + 100)
+    spill.require_free(100)
+    with pytest.raises(SpillError, match="must remain free"):
+        spill.require_free(101)
+
+
+def test_a_file_that_ends_early_is_an_error(tmp_path: Path) -> None:
+    spill = a_spill(tmp_path)
+    with pytest.raises(SpillError, match="ended early; is the disk damaged"):
+        spill.read((0, np.empty(PAGE + 1, np.uint8)))
+    spill.close()
