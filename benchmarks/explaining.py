@@ -89,7 +89,6 @@ def explain(ev: fb.Evaluation, columns: dict[str, Any], *, by_item: bool = False
         ev.kept,
         question,
         columns_of(ev.kept, table),
-        None,
         lambda: np.arange(len(table), dtype=np.int32),
         options,
         {},

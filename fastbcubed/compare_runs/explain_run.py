@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from fastbcubed.compare_runs.units import beside_baseline, components_of_rows, require_rows
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.metric import Metric
@@ -80,14 +78,12 @@ def explain(
         raise OptionError(
             f"{run!r} is the baseline; name another run to explain: {others or 'there is none'}"
         )
-    n_rows, base = require_rows(self), self[self.baseline]
-    rows = None if n_rows == base.kept.rows.n_rows else np.arange(n_rows)
+    require_rows(self)
+    base = self[self.baseline]
     metric = explained(base.contingency, loss, base.beta, base.metrics)
     columns = columns_of(base.kept, attributes)
     beside = beside_baseline(self, run)
     scores = [RowScore.of(ev.contingency, metric, ev.beta) for ev in (base, known)]
     question = Question(scores, loss_name(loss, metric), (self.baseline, run))
     names = {"truth": name} if (name := base.names.get("truth")) else {}
-    return explain_rows(
-        base.kept, question, columns, rows, lambda: components_of_rows(beside), options, names
-    )
+    return explain_rows(base.kept, question, columns, lambda: components_of_rows(beside), options, names)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.find_slices.unit_order import UnitOrder
-from fastbcubed.runtime.threads import blocks
+from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Floats, Mask
 
 #: Number of rows that are summed at a time, which bounds memory, and of slices, which stay in the CPU cache.
@@ -58,36 +58,56 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ValuedRows:
-    """Rows, sorted by unit, with values that are summed by part or by unit."""
+    """Rows, sorted by unit, with values that are summed by part or by unit.
+
+    The values of a block are asked for once for all slices, as they may be looked up rather than stored.
+    """
 
     order: UnitOrder
-    values: Floats  #: values times weights; shape (k, n)
+    values: Callable[[slice], Floats]  #: values times weights of consecutive rows; shape (k, n)
     weight: Floats  #: empty if all weights are 1
 
-    def by_part(self, rows: slice, parts: Parts, n_parts: int) -> Floats:
-        """Return the number of units, the weight and the sums of values by part. Shape (n_parts, 2 + k)."""
-        found = np.zeros((n_parts, 2 + len(self.values)))
-        for some in self.order.blocks(rows):
-            sums, last = np.zeros_like(found), np.full(n_parts, -1, np.int64)
-            kernels.slices.add_parts(
-                parts(some), some.start, self.order.unit, self.values, self.weight, last, sums
-            )
-            found += sums
-        return found
+    def by_part(self, rows: slice, slices: Sequence[Parts], n_parts: int, pool: Pool) -> Floats:
+        """Return for each slice the number of units, the weight and the sums of values by part.
 
-    def claim(self, rows: slice, parts: Parts, factors: Floats) -> Claim:
-        """Return the claim to which each row contributes its weight and values, times the factors for its part.
-
-        Shape of `factors`: (n_parts, 1 + k).
+        Shape (n_slices, n_parts, 2 + k).
         """
-        found = np.zeros(3)
-        for some in self.order.blocks(rows):
-            powers = np.zeros(3)
-            kernels.slices.add_powers(
-                parts(some), some.start, self.order.unit, self.values, self.weight, factors, powers
-            )
-            found += powers
-        return Claim(*found.tolist())
+
+        def of_block(some: slice) -> Floats:
+            unit, values, weight = self.order.unit[some], self.values(some), self.weight[some]
+            sums = np.zeros((len(slices), n_parts, 2 + len(values)))
+            for parts, own in zip(slices, sums, strict=True):
+                last = np.full(n_parts, -1, np.int64)
+                kernels.slices.add_parts(parts(some), unit, values, weight, last, own)
+            return sums
+
+        return self._added(of_block, rows, pool)
+
+    def claims(
+        self, rows: slice, slices: Sequence[tuple[Parts, Sequence[Floats]]], pool: Pool
+    ) -> list[list[Claim]]:
+        """Return claims, to which each row contributes its weight and values times the factors for its part.
+
+        Each slice has one or more arrays of factors, of shape (n_parts, 1 + k).
+        """
+
+        def of_block(some: slice) -> Floats:
+            unit, values, weight = self.order.unit[some], self.values(some), self.weight[some]
+            powers = np.zeros((sum(len(each) for _, each in slices), 3))
+            every = iter(powers)
+            for parts, asked in slices:
+                of_row = parts(some)
+                for factors in asked:
+                    kernels.slices.add_powers(of_row, unit, values, weight, factors, next(every))
+            return powers
+
+        found = iter(self._added(of_block, rows, pool).tolist())
+        return [[Claim(*next(found)) for _ in asked] for _, asked in slices]
+
+    def _added(self, of_block: Callable[[slice], Floats], rows: slice, pool: Pool) -> Floats:
+        """Return the sum of what a function returns for the blocks of a range of rows, added in order."""
+        found = pool.map(of_block, [*self.order.blocks(rows)] or [slice(0, 0)], stage="slices")
+        return np.sum(found, axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +132,7 @@ class Losses:
     @property
     def rows(self) -> ValuedRows:
         """The rows, with their losses as the only value."""
-        return ValuedRows(self.order, self.moved[None], self.weight)
+        return ValuedRows(self.order, lambda some: self.moved[None, some], self.weight)
 
     @cached_property
     def of_unit(self) -> Floats:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.errors import OptionError, Word, arg, first_few
 from fastbcubed.find_slices.coded_columns import CodedColumn, Value
-from fastbcubed.find_slices.losses_by_unit import Claim, Losses, Members
+from fastbcubed.find_slices.losses_by_unit import Claim, Losses, Members, Parts
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Floats, Mask
 
@@ -34,6 +34,8 @@ FEWEST_UNITS, LARGEST = 5, 0.9
 PROPOSED, BEYOND = 2.0, 2.0
 #: Maximum number of candidates per set of columns, and per number of conditions; score that a further condition costs.
 OF_EACH, LOOKED_AT, SIMPLER = 20, 200, 0.5
+#: Claims about different slices are computed at the same time, each in one thread.
+ALONE = Pool(1)
 #: Slices that share at least this share of both slices' weight are alike; a smaller share of one is no overlap.
 ALIKE, APART = 0.9, 0.1
 
@@ -241,8 +243,14 @@ class Part:
             among = of(rows)
             return among.view(np.uint8) + (own & among).view(np.uint8)
 
-        sums = self._valued.by_part(self._rows, parts, 3)
-        return self._valued.claim(self._rows, parts, beyond_rest(sums[1:, 1:]))
+        sums = self._by_part(parts, 3)
+        return self._claim(parts, beyond_rest(sums[1:, 1:]))
+
+    def _by_part(self, parts: Parts, n_parts: int) -> Floats:
+        return self._valued.by_part(self._rows, [parts], n_parts, ALONE)[0]
+
+    def _claim(self, parts: Parts, factors: Floats) -> Claim:
+        return self._valued.claims(self._rows, [(parts, [factors])], ALONE)[0][0]
 
     def together(self, each: Candidate) -> list[Claim]:
         """Return the claims that a slice loses more than its conditions contribute separately.
@@ -262,10 +270,10 @@ class Part:
             def parts(rows: slice, first: Members = first, second: Members = second) -> NDArray[np.uint8]:
                 return first(rows).view(np.uint8) + np.uint8(2) * second(rows).view(np.uint8)
 
-            mass = np.maximum(self._valued.by_part(self._rows, parts, 4)[:, 1], 1e-300)
+            mass = np.maximum(self._by_part(parts, 4)[:, 1], 1e-300)
             factors = np.zeros((4, 2))
             factors[:, 1] = np.array([1.0, -1.0, -1.0, 1.0]) / mass
-            found.append(self._valued.claim(self._rows, parts, factors))
+            found.append(self._claim(parts, factors))
         return found
 
     def claims(self, proposal: Proposal) -> list[Claim]:

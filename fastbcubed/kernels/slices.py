@@ -90,14 +90,14 @@ def add_slices(base, step, bins, unit, values, products, weight, sums):
 
 
 @kernel
-def add_parts(parts, start, unit, values, weight, last, sums):
-    """Count the units of each part, and sum weights (1 if `weight` is empty) and values, of rows from `start` on.
+def add_parts(parts, unit, values, weight, last, sums):
+    """Count the units of each part, and sum the weights (1 if `weight` is empty) and values of rows.
 
-    `last`, the last unit seen in each part, is initially -1. Shapes: (m,) uint8, (), (n,), (k, n), (n,), (n_parts,),
+    `last`, the last unit seen in each part, is initially -1. Shapes: (n,) uint8, (n,), (k, n), (n,), (n_parts,),
     (n_parts, 2 + k).
     """
     for i in range(parts.size):
-        part, row = at(parts[at(i)]), at(start + i)
+        part, row = at(parts[at(i)]), at(i)
         sums[part, 0] += 1.0 * (last[part] != unit[row])
         last[part] = unit[row]
         sums[part, 1] += weight[row] if weight.size else 1.0
@@ -106,15 +106,15 @@ def add_parts(parts, start, unit, values, weight, last, sums):
 
 
 @kernel
-def add_powers(parts, start, unit, values, weight, factors, powers):
-    """Sum the contributions of whole units, their squares and their fourth powers, of rows from `start` on.
+def add_powers(parts, unit, values, weight, factors, powers):
+    """Sum the contributions of whole units, their squares and their fourth powers.
 
     A row contributes its weight (1 if `weight` is empty) and its values, each times the factor for its part.
-    Shapes: (m,) uint8, (), (n,), (k, n), (n,), (n_parts, 1 + k), (3,).
+    Shapes: (n,) uint8, (n,), (k, n), (n,), (n_parts, 1 + k), (3,).
     """
     moved, last = 0.0, -1
     for i in range(parts.size):
-        part, row = at(parts[at(i)]), at(start + i)
+        part, row = at(parts[at(i)]), at(i)
         if unit[row] != last:
             square = moved * moved
             powers[0] += moved

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.cells.contingency import Confusion, Contingency
+from fastbcubed.cells.contingency import Confusion, Contingency, ScoredRows
 from fastbcubed.errors import (
     ColumnError,
     FastBCubedError,
@@ -24,7 +25,7 @@ from fastbcubed.errors import (
     quoted,
 )
 from fastbcubed.find_slices.coded_columns import CodedColumn, code_column, without_repeats
-from fastbcubed.find_slices.losses_by_unit import Claim, Losses, Parts, ValuedRows
+from fastbcubed.find_slices.losses_by_unit import Claim, Losses, ValuedRows
 from fastbcubed.find_slices.slice_search import (
     Part,
     Proposal,
@@ -56,7 +57,7 @@ from fastbcubed.results.slices import (
 )
 from fastbcubed.results.standard_errors import standard_error
 from fastbcubed.runtime.arguments import number, seed_of, whole_number
-from fastbcubed.runtime.memory_budget import Gate
+from fastbcubed.runtime.memory_budget import Gate, release
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Floats, RowNumbers, Words
 
@@ -64,10 +65,11 @@ if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
     from fastbcubed.results.explanation import Explanation
 
-#: Memory needed for the search: bytes per row, per row and item score or weight, per row and column, and per unit. Of
-#: 1e8 rows, 20 columns and F1, 8.4 GB; measured with 3e6 and 1e7 rows, 77 to 83 bytes per row. A column of long strings
-#: is read as a whole in addition.
-ROW_BYTES, VALUE_BYTES, COLUMN_BYTES, UNIT_BYTES = 40, 8, 1.1, 16
+#: Memory needed for the search: bytes per row, per row and run (its cell), per row and weight or item score that is not
+#: shared by a cell, per row and column, per unit; and per row while a column is read, unless its strings are long.
+ROW_BYTES, RUN_BYTES, VALUE_BYTES, COLUMN_BYTES, UNIT_BYTES, READ_BYTES = 16, 4, 8, 1.1, 16, 12
+#: Bytes per cell and per cluster that each run holds already.
+CELL_BYTES, CLUSTER_BYTES = 36, 8
 #: Bytes of columns that are coded at the same time, in addition to the first; bytes per row for the numbers of values.
 AT_ONCE, NUMBER_BYTES = 1 << 30, 6
 #: Maximum number of columns searched, and of columns that define one slice.
@@ -191,17 +193,13 @@ def explain(
     metric = explained(kept.cells, loss, figures.beta, figures.metrics)
     kept.require_room(ROW_BYTES, "explaining the loss")
     columns = columns_of(kept, attributes)
-    cell = kept.rows.cell
-    scored = None if (cell >= 0).all() else np.flatnonzero(cell >= 0)
 
     def units() -> Codes:
-        of_cell = self.standard_errors.components.by_cell()
-        of_cell = of_cell.astype(np.int32) if of_cell.size < 2**31 else of_cell
-        return of_cell[cell if scored is None else cell[scored]]
+        return by_row(kept.rows, kept.cells.n_cells, self.standard_errors.components.by_cell())
 
     question = Question([RowScore.of(kept.cells, metric, figures.beta)], loss_name(loss, metric))
     names = {side: name for side, name in self.names.items() if name}
-    return explain_rows(kept, question, columns, scored, units, options, names)
+    return explain_rows(kept, question, columns, units, options, names)
 
 
 def loss_name(loss: Any, metric: Metric) -> str:
@@ -278,20 +276,25 @@ class RowScore:
         """Return a score of a run with the item scores that it needs."""
         return cls(table, metric, needed_by([metric], beta), beta)
 
-    def of_rows(self, rows: Codes, into: Floats) -> None:
-        """Write the item scores of these rows, or raise MetricError if some are undefined.
+    @property
+    def differs_within_cells(self) -> bool:
+        """Whether items of a cell have different item scores, which are then stored by row."""
+        return any(aggregation.differs_within_cells(self.table, each) for each in self.needed)
 
-        Shapes: (n,), (n_needed, n).
-        """
-        for each, own in zip(self.needed, into, strict=True):
-            own[:] = aggregation.item_scores(self.table, each, rows)
-        unknown = 0
-        for start, stop in blocks(rows.size):
-            unknown += int(np.count_nonzero(~np.isfinite(into[:, start:stop]).all(axis=0)))
-        if unknown:
-            raise MetricError(
-                f"{self.metric.name} is not defined for {unknown:,} of {rows.size:,} items, so their loss is unknown"
-            )
+    def values(self, rows: Codes) -> Floats:
+        """Return the item scores of each cell, or of these rows if they differ. Shape (n_needed, n)."""
+        found = np.empty((len(self.needed), rows.size if self.differs_within_cells else self.table.n_cells))
+        for each, own in zip(self.needed, found, strict=True):
+            if self.differs_within_cells:
+                own[:] = aggregation.item_scores(self.table, each, rows)
+            else:
+                own[:] = aggregation.cell_scores(self.table, each)
+        return found
+
+    def cells(self) -> Codes:
+        """Return the cell of each row. Shape (n_rows,)."""
+        assert self.table.rows is not None
+        return by_row(self.table.rows, self.table.n_cells)
 
     def of_means(self, means: Floats) -> float:
         """Return the score, given the means of the item scores."""
@@ -423,6 +426,17 @@ def _all_names(items: Items, extra: AttributeTable | None) -> list[str]:
 # -- The search ------------------------------------------------------------------------------------
 
 
+def by_row(rows: ScoredRows, n_cells: int, of_cell: Codes | None = None) -> Codes:
+    """Return the cell of each row, or the number that its cell has; -1 for rows without one. Shape (n_rows,).
+
+    Cells in a file are read in stretches, as they take eight bytes each there.
+    """
+    found: Codes = np.empty(rows.n_rows, np.int32 if n_cells < 2**31 else np.int64)
+    for first, cell in rows.stretches():
+        found[first : first + cell.size] = cell if of_cell is None else np.where(cell < 0, -1, of_cell[cell])
+    return found
+
+
 def words_of(items: Items, scored: RowNumbers | None, pool: Pool) -> Callable[[slice], Words]:
     """Return a function for hashes of the ids of consecutive rows, which do not depend on the order of all rows."""
 
@@ -439,22 +453,45 @@ def without_gaps(units: Codes) -> tuple[Codes, int]:
     for start, stop in blocks(units.size):
         there[units[start:stop]] = True
     n = int(np.count_nonzero(there))
-    return (units if n == there.size else (np.cumsum(there) - 1)[units]), n
+    return (units if n == there.size else (np.cumsum(there) - 1).astype(units.dtype)[units]), n
+
+
+def bytes_needed(kept: Kept, runs: Sequence[RowScore], n_columns: int, n_units: int) -> int:
+    """Return the bytes that a search takes, including what the runs hold."""
+    of_row, of_cells, held = ROW_BYTES + COLUMN_BYTES * n_columns + VALUE_BYTES * kept.cells.weighted, 0, 0
+    for run in runs:
+        of_row += RUN_BYTES
+        if run.differs_within_cells:
+            of_row += VALUE_BYTES * len(run.needed)
+        else:
+            of_cells += VALUE_BYTES * len(run.needed) * run.table.n_cells
+        held += CELL_BYTES * run.table.n_cells + CLUSTER_BYTES * sum(run.table.n_codes.values())
+    reading = max(READ_BYTES * kept.rows.n_rows, of_cells)  # item scores of cells are dropped meanwhile
+    return int(of_row * kept.rows.n_rows) + UNIT_BYTES * n_units + reading + held
+
+
+def _release(kept: Kept) -> None:
+    """Return freed memory to the system if there is a limit, as it counts until then."""
+    if kept.memory_limit is not None:
+        release()
 
 
 def explain_rows(
     kept: Kept,
     question: Question,
     columns: Sequence[Attribute],
-    scored: RowNumbers | None,
     units_of: Callable[[], Codes],
     options: Options,
     names: Mapping[str, str],
 ) -> Explanation:
-    """Return the explanation for the rows in `scored`, None for all rows; `units_of` returns the unit of each."""
+    """Return the explanation; `units_of` returns the unit of each of the first rows, -1 for rows without scores."""
     from fastbcubed.results.explanation import Explanation
 
-    units, n_units = without_gaps(units_of())
+    units, scored = units_of(), None
+    if units.size < kept.rows.n_rows or units.min(initial=0) < 0:
+        scored = np.flatnonzero(units >= 0)
+        units = units[scored]
+    units, n_units = without_gaps(units)
     if n_units < FEWEST:
         raise OptionError(
             f"the items are in {counted(n_units, 'component')} of truth and prediction, but at least {FEWEST} are "
@@ -467,24 +504,23 @@ def explain_rows(
             f"{arg('min_items', options.min_items)} is more than the {counted(units.size, 'item')} that have scores"
         )
     what = f"explaining the loss by {counted(len(columns), 'attribute')}"
-    n_values = sum(len(run.needed) for run in question.runs) + kept.cells.weighted
-    of_row = ROW_BYTES + VALUE_BYTES * n_values + COLUMN_BYTES * len(columns)
-    kept.require_room(of_row, what, UNIT_BYTES * n_units)
-    beside = AT_ONCE
-    if kept.memory_limit is not None:
-        beside = min(
-            AT_ONCE, max(0, kept.memory_limit - int(of_row * kept.rows.n_rows + UNIT_BYTES * n_units))
-        )
+    needed = bytes_needed(kept, question.runs, len(columns), n_units)
+    kept.require_room(0, what, needed)
+    beside = AT_ONCE if kept.memory_limit is None else min(AT_ONCE, max(0, kept.memory_limit - needed))
     with Pool() as pool:
+        _release(kept)
         order = UnitOrder.of(units, words_of(kept.require_items(), scored, pool), options.seed)
         del units
-        work = Work.of(question.runs, kept, order, scored)
+        _release(kept)
+        work = Work.of(question.runs, kept, order, scored, pool)
+        _release(kept)
         coded, left_out = _coded(columns, scored, work, options, Gate(beside), pool)
+        _release(kept)
         n = require_work(coded, options.depth, order.n_search)
         best = candidates(coded, work.losses, options.depth, options.min_items, question.signs, pool)
         proposals = propose(best, coded, work.losses, options.limit)
         tested, sides = Part(coded, work.losses, order.halves[1]), len(question.signs)
-        described = pool.map(lambda each: work.row(each, coded, tested, sides), proposals, stage="slices")
+        described = work.rows(proposals, coded, tested, sides, pool)
     described = [row for row in described if row["n_items"] >= options.min_items]
     _adjust(described, options.level)
     described.sort(key=lambda row: (-round(abs(row["excess"]), 9), row["slice"]))
@@ -562,31 +598,73 @@ def _adjust(rows: list[dict[str, Any]], level: float) -> None:
 class Work:
     """The rows of one or two runs, in the order of their units, and the computation of figures for slices."""
 
-    def __init__(self, runs: Sequence[RowScore], order: UnitOrder, values: Floats, weight: Floats) -> None:
-        """Take over item scores and weights, sorted by unit. Shapes: (n_runs, n_needed, n), (n,) or empty."""
-        self.runs, self.order = runs, order
+    def __init__(
+        self,
+        runs: Sequence[RowScore],
+        order: UnitOrder,
+        scored: RowNumbers | None,
+        weight: Floats,
+        pool: Pool,
+    ) -> None:
+        """Look up the item scores of rows, whose weights, if any, are sorted by unit."""
+        self.runs, self.order, self._scored = runs, order, scored
+        self._cells = [
+            np.empty(0, np.int32) if run.differs_within_cells else run.cells()[self._rows] for run in runs
+        ]
+        values, every = self._looked_up(), blocks(order.rows.size)
+
+        def add(start: int, stop: int) -> tuple[Floats, NDArray[np.int64]]:
+            own = values(slice(start, stop))
+            sums = own @ weight[start:stop] if weight.size else own.sum(axis=2)
+            return sums, np.count_nonzero(~np.isfinite(own).all(axis=1), axis=1)
+
+        sums, unknown = zip(*pool.map(add, *zip(*every, strict=True), stage="slices"), strict=True)
+        for run, n in zip(runs, np.sum(unknown, axis=0).tolist(), strict=True):
+            if n:
+                raise MetricError(
+                    f"{run.metric.name} is not defined for {n:,} of {order.rows.size:,} items, so their loss is unknown"
+                )
         total = float(weight.sum()) if weight.size else float(order.rows.size)
-        means = values @ weight / total if weight.size else values.mean(axis=2)
-        self._means = list(means)
+        self._means = list(np.sum(sums, axis=0) / total)
         lost = np.empty(order.rows.size)
-        for start, stop in blocks(lost.size):
-            lost[start:stop] = self._lost([own[:, start:stop] for own in values])
+
+        def lose(start: int, stop: int) -> None:
+            lost[start:stop] = self._lost(list(values(slice(start, stop))))
+
+        pool.map(lose, *zip(*every, strict=True), stage="slices")
         self.losses = Losses.of(order, lost, weight)
         self.overall = self._difference(
             [run.of_means(own) for run, own in zip(runs, self._means, strict=True)]
         )
-        if weight.size:
-            values *= weight
-        self._valued = ValuedRows(order, values.reshape(-1, lost.size), weight)
 
     @classmethod
-    def of(cls, runs: Sequence[RowScore], kept: Kept, order: UnitOrder, scored: RowNumbers | None) -> Work:
+    def of(
+        cls, runs: Sequence[RowScore], kept: Kept, order: UnitOrder, scored: RowNumbers | None, pool: Pool
+    ) -> Work:
         """Look up the item scores and the weights of rows, sorted by unit."""
         rows = order.rows if scored is None else scored[order.rows]
-        values = np.empty((len(runs), len(runs[0].needed), rows.size))
-        for run, own in zip(runs, values, strict=True):
-            run.of_rows(rows, own)
-        return cls(runs, order, values, kept.rows.weight[rows] if kept.cells.weighted else np.empty(0))
+        weight = kept.rows.weight[rows] if kept.cells.weighted else np.empty(0)
+        return cls(runs, order, scored, weight, pool)
+
+    @property
+    def _rows(self) -> Codes:
+        """The original positions of the rows, sorted by unit."""
+        return self.order.rows if self._scored is None else self._scored[self.order.rows]
+
+    def _looked_up(self) -> Callable[[slice], Floats]:
+        """Return a function for the item scores of consecutive rows, of shape (n_runs, n_needed, n).
+
+        Scores of cells are computed again rather than kept while columns are read, when most memory is used.
+        """
+        tables = [run.values(self._rows) for run in self.runs]
+
+        def values(some: slice) -> Floats:
+            every = zip(tables, self._cells, strict=True)
+            return np.stack(
+                [own.take(cell[some], axis=1) if cell.size else own[:, some] for own, cell in every]
+            )
+
+        return values
 
     def _lost(self, values: Sequence[Floats]) -> Floats:
         """Return the losses of rows with these item scores, or of two runs the difference. Shape (n,)."""
@@ -609,38 +687,70 @@ class Work:
             [run.of_means(own) for run, own in zip(self.runs, self._means_of(sums), strict=True)]
         )
 
-    def _interval(self, parts: Parts, part: int, sums: Floats) -> tuple[float | None, float | None]:
-        """Return the interval of the score of the rows in a part."""
-        if not sums[1]:
-            return None, None
-        factors, values = np.zeros((2, sums.size - 1)), []
+    def _factors(self, part: int, sums: Floats) -> Floats:
+        """Return the factors of weights and values by which rows of a part influence its score, given its sums."""
+        factors = np.zeros((2, sums.size - 1))
         signs = (1.0,) if len(self.runs) == 1 else (-1.0, 1.0)
         slopes = []
-        for sign, run, means in zip(signs, self.runs, self._means_of(sums), strict=True):
+        for sign, run, means in zip(signs, self.runs, self._means_of(sums), strict=True) if sums[1] else ():
             slopes.append(sign / float(sums[1]) * run.slopes(means))
             factors[part, 0] -= float(means @ slopes[-1])
-            values.append(run.of_means(means))
-        factors[part, 1:] = np.concatenate(slopes)
-        n, every = int(sums[0]), slice(0, self.order.rows.size)
-        squares = self._valued.claim(every, parts, factors).squares
-        error = float(standard_error(squares, n, max(map(abs, values))))
+        factors[part, 1:] = np.concatenate(slopes) if slopes else 0.0
+        return factors
+
+    def _interval(self, influence: Claim, sums: Floats) -> tuple[float | None, float | None]:
+        """Return the interval of the score of the rows of a part, from the claim made of their influences."""
+        if not sums[1]:
+            return None, None
+        values = [run.of_means(own) for run, own in zip(self.runs, self._means_of(sums), strict=True)]
+        n = int(sums[0])
+        error = float(standard_error(influence.squares, n, max(map(abs, values))))
         metric = self.runs[0].metric
         ends = {} if len(self.runs) > 1 else {"low": metric.low, "high": metric.high}
         return of_slice(self._difference(values), error, n, **ends) or (None, None)
 
-    def row(
-        self, proposal: Proposal, columns: Sequence[CodedColumn], tested: Part, sides: int
+    def rows(
+        self,
+        proposals: Sequence[Proposal],
+        columns: Sequence[CodedColumn],
+        tested: Part,
+        sides: int,
+        pool: Pool,
+    ) -> list[dict[str, Any]]:
+        """Return the figures of the proposed slices, over all items and over the half that was not searched."""
+        if not proposals:
+            return []
+        values, weight = self._looked_up(), self.losses.weight
+
+        def weighted(some: slice) -> Floats:
+            own = values(some).reshape(-1, some.stop - some.start)
+            return own * weight[some] if weight.size else own
+
+        def parts(proposal: Proposal, some: slice) -> NDArray[np.uint8]:
+            return proposal.slice.rows(columns, some).view(np.uint8)
+
+        valued = ValuedRows(self.order, weighted, weight)
+        slices = [partial(parts, each) for each in proposals]
+        searched, held_out = (valued.by_part(half, slices, 2, pool) for half in self.order.halves)
+        factors = [[self._factors(k, own[k]) for k in range(2)] for own in searched + held_out]
+        every = slice(0, self.order.rows.size)
+        influences = valued.claims(every, list(zip(slices, factors, strict=True)), pool)
+        row = partial(self._row, columns, tested, sides)
+        return pool.map(row, proposals, searched + held_out, held_out, influences, stage="slices")
+
+    def _row(
+        self,
+        columns: Sequence[CodedColumn],
+        tested: Part,
+        sides: int,
+        proposal: Proposal,
+        sums: Floats,
+        held_out: Floats,
+        influences: Sequence[Claim],
     ) -> dict[str, Any]:
-        """Return the figures of a proposed slice, over all items and over the half that was not searched."""
-
-        def parts(rows: slice) -> NDArray[np.uint8]:
-            return proposal.slice.rows(columns, rows).view(np.uint8)
-
-        searched, held_out = (self._valued.by_part(half, parts, 2) for half in self.order.halves)
-        outside, inside = searched + held_out
-        (low, high), (other_low, other_high) = (
-            self._interval(parts, part, own) for part, own in ((1, inside), (0, outside))
-        )
+        """Return the figures of a proposed slice, given its sums and claims outside and inside."""
+        outside, inside = sums
+        (other_low, other_high), (low, high) = map(self._interval, influences, sums)
         lost, lost_outside = (
             float(self._lost(list(self._means_of(own)))) if own[1] else 0.0 for own in (inside, outside)
         )
@@ -653,7 +763,7 @@ class Work:
         return {
             "slice": _name(told),
             "conditions": [{"attribute": each.attribute, **each.is_} for each in told],
-            "n_items": sum(int(np.count_nonzero(parts(rows))) for rows in every),
+            "n_items": sum(int(np.count_nonzero(proposal.slice.rows(columns, rows))) for rows in every),
             "n_units": int(inside[0]), "share": share,
             "inside": self._score(inside), "inside_low": low, "inside_high": high,
             "outside": self._score(outside), "outside_low": other_low, "outside_high": other_high,

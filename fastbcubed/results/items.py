@@ -213,7 +213,10 @@ class TableItems:
 
     @property
     def item_names(self) -> tuple[str, ...]:
-        return tuple(self._column.names) if "item" in self.table.column_names else ()
+        if "item" not in self.table.column_names:
+            return ()
+        none = self.table.slice(0, 0) if isinstance(self.table, pa.Table) else self.table.empty()
+        return tuple(as_column(none["item"], "item").names)
 
     def _read(self, name: str, rows: RowNumbers | None) -> pa.ChunkedArray:
         """Return the values of a column in these rows, null for row -1; by default in all rows."""

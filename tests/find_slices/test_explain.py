@@ -27,6 +27,7 @@ from fastbcubed.find_slices import losses_by_unit, unit_order
 from fastbcubed.find_slices.losses_by_unit import Codes, Losses
 from fastbcubed.find_slices.unit_order import UnitOrder
 from fastbcubed.results.explain_items import words_of
+from fastbcubed.runtime.threads import Pool
 
 
 def made(n_entities: int = 300, seed: int = 0, *, planted: bool = True) -> pd.DataFrame:
@@ -306,9 +307,10 @@ def test_claims_are_sums_of_whole_units(at_once: int, monkeypatch: pytest.Monkey
     unit = np.repeat(np.arange(6, dtype=np.int32), [1, 4, 2, 1, 3, 5])
     n, starts = unit.size, np.array([0, 1, 5, 7, 8, 11, 16])
     values, weight, parts = rng.normal(size=(2, n)), rng.random(n), rng.integers(0, 3, n).astype(np.uint8)
-    rows = losses_by_unit.ValuedRows(UnitOrder(np.arange(n), unit, starts, 7), values, weight)
+    order = UnitOrder(np.arange(n), unit, starts, 7)
+    rows = losses_by_unit.ValuedRows(order, lambda block: np.ascontiguousarray(values[:, block]), weight)
     factors, some = rng.normal(size=(3, 3)), slice(1, 11)  # whole units 1 to 4
-    sums = rows.by_part(some, lambda block: parts[block], 3)
+    (sums,) = rows.by_part(some, [lambda block: parts[block]], 3, Pool(2))
     for part in range(3):
         mine = [k for k in range(1, 11) if parts[k] == part]
         expected = [len({unit[k] for k in mine}), weight[mine].sum(), *values[:, mine].sum(axis=1)]
@@ -321,7 +323,7 @@ def test_claims_are_sums_of_whole_units(at_once: int, monkeypatch: pytest.Monkey
         )
         for u in range(1, 5)
     ]
-    claim = rows.claim(some, lambda block: parts[block], factors)
+    ((claim,),) = rows.claims(some, [(lambda block: parts[block], [factors])], Pool(2))
     assert tuple(claim) == pytest.approx([sum(x**power for x in moved) for power in (1, 2, 4)])
 
 
@@ -390,6 +392,35 @@ def test_a_memory_limit_without_room_is_refused_before_the_search(monkeypatch: p
     monkeypatch.setattr(explain_items, "UNIT_BYTES", 10**9)  # as of very many units
     with pytest.raises(OptionError, match="explaining the loss by 3 attributes"):
         ev.explain(min_items=20)
+
+
+def test_cells_and_clusters_that_are_held_count_towards_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastbcubed.results import items
+
+    ev = evaluated(made(1000))
+    monkeypatch.setattr(items, "BESIDE", 0)  # which is more than all of this
+    n, cells = ev.kept.rows.n_rows, ev.contingency
+    held = 36 * cells.n_cells + 8 * (cells.n_true + cells.n_pred)
+    search = int(n * (16 + 4 + 3 * 1.1)) + 16 * ev.units.n + max(12 * n, 2 * 8 * cells.n_cells)
+    monkeypatch.setattr(ev.kept, "memory_limit", search + held)
+    assert ev.explain(min_items=20).looked_at
+    monkeypatch.setattr(ev.kept, "memory_limit", search + held - 1)
+    with pytest.raises(OptionError, match="explaining the loss by 3 attributes would take about"):
+        ev.explain(min_items=20)
+
+
+def test_ids_and_cells_on_disk_are_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would take 16 bytes per item, or more for long ids, and stay in memory."""
+    from fastbcubed.results.saved_files import StoredTable
+
+    frame, whole = made(100), list[str]()
+    ev = evaluated(frame, engine="disk", keep="items")
+    read = StoredTable.__getitem__
+    monkeypatch.setattr(StoredTable, "__getitem__", lambda self, name: whole.append(name) or read(self, name))
+    assert (
+        ev.explain(min_items=20).slices.to_arrow() == evaluated(frame).explain(min_items=20).slices.to_arrow()
+    )
+    assert not {"item", "cell"} & {*whole}
 
 
 def test_few_components_are_refused() -> None:
