@@ -246,6 +246,8 @@ def test_nothing_of_a_name_is_markup(hostile: str) -> None:
         a for _, attributes in found.elements for a in attributes if a.startswith("on") or a == "style"
     ]
     assert "document.title" not in hostile.rpartition("<script>")[2]
+    data = hostile.partition('id="data">')[2].partition("</script>")[0]
+    assert json.loads(data) and not set("<>&") & set(data)  # "</script " would end the element, too
     assert "\u202e" not in hostile.replace("\\u202e", "").partition('id="data"')[0]
     assert LONG[:300] not in hostile
 
