@@ -46,6 +46,8 @@ PLAIN_TEXT = tuple(f".txt{end}" for end in COMPRESSED)
 ENDS = (*(end for ends in SUFFIXES.values() for end in ends), *PLAIN_TEXT)
 #: Maximum rows and minimum bytes of a Parquet page.
 PAGE_ROWS, PAGE_BYTES = 1 << 31, 16
+#: Maximum bytes, as compressed, of a small dictionary in Parquet, and of each code of such a column.
+SMALL_DICTIONARY, CODE_BYTES = 1 << 16, 4
 #: Bytes per row from which files are read in batches, bytes per batch, and rows sampled for the width of rows.
 WIDE, BYTES_AT_ONCE, FIRST_ROWS = 1 << 12, 1 << 26, 64
 _ERRORS = (
@@ -210,10 +212,11 @@ class ParquetFile:
     def read_group(self, group: int, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
         """Yield columns of a row group, `size` rows at a time, with bounded read-ahead.
 
-        Dictionaries are decoded and rebuilt per batch; otherwise each batch would hold the whole dictionary.
+        Dictionaries that are not small are decoded and rebuilt per batch; otherwise each batch would hold all of one.
         """
         kinds = {name: self.schema.field(name).type for name in names}
-        coded = [name for name, kind in kinds.items() if pa.types.is_dictionary(kind)]
+        small = self._small_dictionaries(group)  # rebuilding one takes eight times as long as reading it
+        coded = [name for name, kind in kinds.items() if pa.types.is_dictionary(kind) and name not in small]
         rest = [name for name in kinds if name not in coded]
         batches: list[Any] = []
         with ExitStack() as stack:
@@ -228,6 +231,17 @@ class ParquetFile:
                     found[name] = _encoded(found[name], kinds[name])
                 yield [pa.chunked_array([found[name]]) for name in names]
         _require_unchanged(self._place, self.path, self._state)
+
+    def _small_dictionaries(self, group: int) -> set[str]:
+        """Return the columns of a row group that have a small dictionary, and few bytes in all beside their codes."""
+        chunks = map(self._metadata.row_group(group).column, range(self._metadata.num_columns))
+        return {
+            chunk.path_in_schema
+            for chunk in chunks
+            if chunk.dictionary_page_offset
+            and 0 < chunk.data_page_offset - chunk.dictionary_page_offset <= SMALL_DICTIONARY
+            and chunk.total_uncompressed_size <= CODE_BYTES * chunk.num_values
+        }
 
     @cached_property
     def _without_arrow(self) -> Any:

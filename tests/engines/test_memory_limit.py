@@ -15,6 +15,7 @@ import fastbcubed as fb
 from fastbcubed.cells.shards import SMALLEST_LIMIT
 from fastbcubed.diff_runs import identity
 from fastbcubed.errors import OptionError
+from fastbcubed.inputs import file_formats
 from fastbcubed.inputs.files import open_files
 from fastbcubed.results import clusters, items, repairs, standard_errors
 
@@ -145,6 +146,24 @@ def test_long_labels_that_come_again(width, n, tmp_path):
             writer.write_table(part, row_group_size=1 << 18)
     small = "'t', 'p', table={'t': ['a', 'b'], 'p': ['a', 'a']}"
     assert grown(f"'t', 'p', table={str(path)!r}", small, keep="'cells'") < MOST
+
+
+def test_small_dictionaries_are_read_as_they_are(tmp_path, monkeypatch):
+    """A column with many values is rebuilt per batch; one with few values is read with its dictionary."""
+    words = pa.array([None if k % 7 == 0 else "abcde"[k % 5] for k in range(9000)])
+    ids = pa.array([f"a long text of its own {k}" for k in range(9000)])
+    given = pa.table({"few": words.dictionary_encode(), "many": ids.dictionary_encode()})
+    pq.write_table(given, tmp_path / "rows.parquet", row_group_size=5000)
+    rebuilt, encoded = list[int](), file_formats._encoded
+    monkeypatch.setattr(
+        file_formats, "_encoded", lambda values, kind: rebuilt.append(len(values)) or encoded(values, kind)
+    )
+    file = file_formats.ParquetFile(str(tmp_path / "rows.parquet"))
+    read = [part for group in range(2) for part in file.read_group(group, ["few", "many"], 3000)]
+    assert [len(few) for few, _ in read] == [3000, 2000, 3000, 1000]
+    assert [value for few, _ in read for value in few.to_pylist()] == words.to_pylist()
+    assert [value for _, many in read for value in many.to_pylist()] == ids.to_pylist()
+    assert rebuilt == [3000, 2000, 3000, 1000]  # of the column with many values only
 
 
 @pytest.mark.process
