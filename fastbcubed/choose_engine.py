@@ -20,8 +20,9 @@ Run = Callable[[Request, Pool], Answer]
 
 #: Approximate bytes per row in the memory engine: its keys, its copy in a part, its share of a cell.
 ROW_BYTES = 64
-#: Approximate bytes per row of memberships in the memory engine, if clusters overlap; the result is saved as well.
-MEMBERSHIP_BYTES = 320
+#: Approximate bytes per row of memberships in the memory engine, if clusters overlap: to score them, and to save the
+#: result as well, for which a limit must have room.
+MEMBERSHIP_BYTES, SAVED_BYTES = 160, 320
 
 
 def choose(engine: str | None, request: Request, *others: Request) -> Run:
@@ -60,7 +61,7 @@ def require_in_memory(request: Request, files: Sequence[Any]) -> None:
     """Raise OptionError if the requested memory engine would exceed a given limit."""
     if request.memory_limit is None:
         return
-    needed = _bytes_in_memory(files, MEMBERSHIP_BYTES if request.given.overlapping else ROW_BYTES)
+    needed = _bytes_in_memory(files, SAVED_BYTES if request.given.overlapping else ROW_BYTES)
     if needed is not None and needed > request.limit:
         raise OptionError(
             f"scoring in memory would take about {readable(needed)}, more than the {arg('memory_limit', ...)} of "
@@ -71,7 +72,7 @@ def require_in_memory(request: Request, files: Sequence[Any]) -> None:
 
 def _overlapping(engine: str | None, request: Request, files: Sequence[Any]) -> Run:
     """Return the memory engine, the only one for overlapping clusterings; raise OptionError if they would not fit."""
-    needed = _bytes_to_load(request, files, MEMBERSHIP_BYTES)
+    needed = _bytes_to_load(request, files, MEMBERSHIP_BYTES if request.memory_limit is None else SAVED_BYTES)
     takes = "" if needed is None else f", where these need about {readable(needed)}"
     if engine == "disk":
         raise OptionError(

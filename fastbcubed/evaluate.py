@@ -134,12 +134,12 @@ def evaluate(
         Where the work is done. The disk engine reads files block by block and spills what does not fit in memory. It
         finds labels of clusters that are not integers by reading the input again. By default, it is used for Parquet
         and Arrow IPC files that would not fit in memory, and for labels, dicts and frames whose rows would not fit
-        within a `memory_limit` that is set. Overlapping clusterings are only scored in memory, which takes about 100
-        bytes per row. The disk engine writes record-batch readers, data sets and relations of DuckDB to disk while
-        reading them; the memory engine reads them whole. Spark DataFrames are scored on Spark through the DataFrame API
-        only, so Spark Connect works. They are read two or three times, so persist those that are
-        expensive to compute. `attributes` and a `weight` by item are DataFrames too, and `out` may be a URI; scores
-        that need all cells at once are not computed, nor subsets by name.
+        within a `memory_limit` that is set. Overlapping clusterings are only scored in memory, which takes about 160
+        bytes per row, or 320 if the result is saved. The disk engine writes record-batch readers, data sets and
+        relations of DuckDB to disk while reading them; the memory engine reads them whole. Spark DataFrames are scored
+        on Spark through the DataFrame API only, so Spark Connect works. They are read two or three times, so persist
+        those that are expensive to compute. `attributes` and a `weight` by item are DataFrames too, and `out` may be a
+        URI; scores that need all cells at once are not computed, nor subsets by name.
     memory_limit : int or str, optional
         Bytes that the disk engine may use, or a string such as "2GiB"; by default half of the memory still available
         to the process. CSV or JSON lines that need more raise an error, even if no engine is named. With
