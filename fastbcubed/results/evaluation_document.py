@@ -359,6 +359,8 @@ def _losses(ev: Evaluation, asked: Asked) -> Iterator[Block]:
             charts.append([_slice_chart(by_size[key], by_size[key]["scores"][0], key, title, text)])
     if charts:
         yield Beside(charts)
+    if by_size:
+        yield Prose([SHARES], "note")
     for key, slicing in sorted(by_size.items()):
         of = "predicted" if key == "pred_size" else "true"
         yield Fold(f"{slicing['scores'][0].capitalize()} by {of} size as a table", [slice_grid(slicing, ev)])
@@ -381,12 +383,14 @@ def _slices(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     chosen = list(keys.items())[: asked.slicings]
     if not chosen:
         return
+    shares = [SHARES] if chart_data.lost_by_all(ev) else []
     if asked.page:
         yield about_slicings(len(chosen), len(keys), chart_data.about_slices())
+        yield Prose(shares, "note")
     for k, (name, key) in enumerate(chosen):
         yield from slicing_blocks(ev, name, key, asked, f"slices-{k}")
-    if chart_data.lost_by_all(ev):
-        yield Prose([SHARES])
+    if not asked.page:
+        yield Prose(shares)
 
 
 def slicing_blocks(ev: Evaluation, name: str, key: Any, asked: Asked, place: str = "") -> Iterator[Block]:
@@ -451,7 +455,8 @@ def slice_grid(slicing: Mapping[str, Any], ev: Evaluation) -> Grid:
     for name in ("precision", "recall"):
         if any(f"share_of_{name}_loss" in row for row in rows):
             columns.append((f"of {name[0].upper()} loss", f"share_of_{name}_loss", "percent", 2))
-        columns.append((f"{name} lost", f"{name}_loss", "share", ON_PAGE))
+        if len(slicing["scores"]) == 1:  # with more, there is no room
+            columns.append((f"{name} lost", f"{name}_loss", "share", ON_PAGE))
     columns += [("excess", "excess", "delta", 3)] * any("excess" in row for row in rows)
     soft = [k for k, row in enumerate(rows) if row["few"]]
     return Grid.of(shown, columns, len(names), about=f"By {slicing['by']}", soft=soft)
