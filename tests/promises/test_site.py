@@ -140,9 +140,10 @@ def test_search_finds(site: Path, browser: Any, words: str, page: str) -> None:
     [
         ("first call slow", "how-to/short-answers.html#why-is-the-first-call-slow"),
         ("pairs to clusters", "how-to/short-answers.html#my-prediction-is-pairs-not-clusters"),
-        ("NaN", "explanation/partial-truth.html#null-labels-nan-noise-and-repeated-rows"),
+        ("NaN", "explanation/partial-truth.html#null-labels-nan-and-noise"),
         ("lumping splitting", "coming-from.html#author-disambiguation-lumping-splitting-k-metric"),
         ("compare two runs", "how-to/two-runs.html"),
+        ("plot precision recall curve", "gallery.html#the-precision-recall-curve"),
         ("to_dict", "reference/api/Evaluation.html#fastbcubed.Evaluation.to_dict"),
         ("V-measure", "reference/scores/v_measure.html"),
     ],
