@@ -20,6 +20,20 @@ function readIndex() {
   }
 }
 
+// Sphinx finds only pages that have every word of a query. If only the lists do, add the pages that have most of the words.
+const LISTS = /^(CHANGELOG|CONTRIBUTING|benchmarks\/)/;
+const withEveryWord = Search.performTermsSearch;
+Search.performTermsSearch = (words, excluded) => {
+  const found = withEveryWord(words, excluded);
+  if (found.some(([page]) => !LISTS.test(page))) return found;
+  const pages = new Map(); // each with its result and how many of the words it has
+  for (const each of [...words].flatMap((word) => withEveryWord(new Set([word]), excluded)))
+    pages.set(each[0], { each, n: (pages.get(each[0])?.n ?? 0) + 1 });
+  const guides = [...pages.values()].filter(({ each }) => !LISTS.test(each[0]));
+  const most = Math.max(...guides.map(({ n }) => n));
+  return [...found, ...guides.filter(({ n }) => n === most).map(({ each }) => each)];
+};
+
 function scoreText(result) {
   if (index.words === null) readIndex();
   if (bare(result[1]) === bare(index.query)) return result[4] + 30;
@@ -44,7 +58,7 @@ var Scorer = {
   score: (result) => {
     const [page, , anchor, , , , kind] = result;
     const score = kind === "text" ? scoreText(result) : result[4];
-    if (/^(CHANGELOG|CONTRIBUTING|benchmarks\/)/.test(page)) return score / 20 - 100;
+    if (LISTS.test(page)) return score / 20 - 100;
     if (/^docs\/reference\/scores\//.test(page) && anchor) return score / 4; // headings that all these pages have
     if (/^docs\/reference\/api\/Evaluation$/.test(page)) return score + 1; // of several methods of one name
     return /^docs\/(start|how-to|explanation)/.test(page) ? score + 4 : score;

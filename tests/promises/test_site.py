@@ -144,6 +144,7 @@ def test_search_finds(site: Path, browser: Any, words: str, page: str) -> None:
         ("lumping splitting", "coming-from.html#author-disambiguation-lumping-splitting-k-metric"),
         ("compare two runs", "how-to/two-runs.html"),
         ("plot precision recall curve", "gallery.html#the-precision-recall-curve"),
+        ("zzqx precision recall curve", "gallery.html#the-precision-recall-curve"),  # no page has zzqx
         ("to_dict", "reference/api/Evaluation.html#fastbcubed.Evaluation.to_dict"),
         ("V-measure", "reference/scores/v_measure.html"),
     ],
