@@ -34,6 +34,34 @@ Search.performTermsSearch = (words, excluded) => {
   return [...found, ...guides.filter(({ n }) => n === most).map(({ each }) => each)];
 };
 
+// Below a result that leads to a whole page is a link to the section that has most of the words, of which rare ones count more.
+const summarize = Search.makeSearchSummary;
+Search.makeSearchSummary = (html, words, anchor) => {
+  const page = new DOMParser().parseFromString(html, "text/html");
+  page.querySelectorAll(".headerlink").forEach((each) => each.remove());
+  const begins = [...words].map((word) => new RegExp(`\\b${_escapeRegExp(word.replace(/i$/, ""))}`, "i")); // memori is of memory
+  const title = page.querySelector("[role=main] h1")?.textContent ?? "";
+  if (anchor || begins.every((each) => each.test(title))) return summarize(html, words, anchor);
+  const sections = [...page.querySelectorAll("[role=main] section section[id]")].map((section) => ({
+    id: section.id,
+    text: section.textContent,
+    heading: section.querySelector("h2, h3, h4, h5").textContent,
+    share: -section.textContent.length / 1e6, // of two sections, the shorter
+  }));
+  for (const each of begins) {
+    const having = sections.filter(({ text }) => each.test(text));
+    for (const section of having) section.share += (each.test(section.heading) ? 1.5 : 1) / having.length;
+  }
+  const best = sections.reduce((a, b) => (b.share > a.share ? b : a), { share: 0 });
+  if (!best.id) return summarize(html, words, anchor);
+  const summary = summarize(html, words, `#${best.id}`);
+  const link = document.createElement("a");
+  link.href = `${html.match(/pagename = '([^']*)'/)[1]}.html#${best.id}`;
+  link.textContent = best.heading;
+  summary.prepend(link, ": ");
+  return summary;
+};
+
 function scoreText(result) {
   if (index.words === null) readIndex();
   if (bare(result[1]) === bare(index.query)) return result[4] + 30;

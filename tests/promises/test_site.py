@@ -7,8 +7,11 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -154,6 +157,23 @@ def test_search_leads_to_the_heading_that_has_the_words(
 ) -> None:
     first = _found(browser, site, words)[0]
     assert re.sub(r"\?[^#]*", "", first).endswith(f"docs/{place}"), first
+
+
+def test_search_shows_the_section_of_a_page_that_has_the_words(site: Path, browser: Any) -> None:
+    handler = partial(SimpleHTTPRequestHandler, directory=site)
+    with ThreadingHTTPServer(("localhost", 0), handler) as server:  # from files, Sphinx reads no text
+        Thread(target=server.serve_forever).start()
+        try:
+            open_page(browser, f"http://localhost:{server.server_port}/search.html?q=dtype+mismatch")
+            browser.implicitly_wait(10)
+            link = browser.find_element("css selector", "ul.search p.context a")
+            assert link.text.startswith(
+                "Ids are strings in one file"
+            ) and "short-answers.html#ids-" in link.get_attribute("href")
+            browser.get(link.get_attribute("href"))
+            assert browser.execute_script("return document.querySelector(location.hash) !== null")
+        finally:
+            server.shutdown()
 
 
 def _found(browser: Any, site: Path, words: str) -> list[str]:
