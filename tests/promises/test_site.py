@@ -168,7 +168,7 @@ def test_search_shows_the_section_of_a_page_that_has_the_words(site: Path, brows
             browser.implicitly_wait(10)
             link = browser.find_element("css selector", "ul.search p.context a")
             assert link.text.startswith(
-                "Ids are strings in one file"
+                "Ids do not match"
             ) and "short-answers.html#ids-" in link.get_attribute("href")
             browser.get(link.get_attribute("href"))
             assert browser.execute_script("return document.querySelector(location.hash) !== null")
