@@ -18,8 +18,8 @@ def profile():
 def test_a_profile_says_which_share_of_examples_is_tried(profile):
     profile("weekly")
     assert [examples(n).max_examples for n in (1, 40, 160)] == [1, 40, 160]
-    profile("ci")  # three tenths, rounded up
-    assert [examples(n).max_examples for n in (1, 40, 161)] == [1, 12, 49]
+    profile("ci")  # three twentieths, rounded up
+    assert [examples(n).max_examples for n in (1, 40, 161)] == [1, 6, 25]
     profile("laptop")  # a twentieth
     assert [examples(n).max_examples for n in (1, 40, 161)] == [1, 2, 9]
     assert examples(5).deadline is None
