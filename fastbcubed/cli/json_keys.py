@@ -90,9 +90,9 @@ ascending [sweep] whether the strongest links have the lowest scores
 unmatched [sweep] {truth, prediction}, as for evaluate
 coverage [sweep] n_common, n_truth_only, n_prediction_only, their weights as weight_..., n_null, n_noise,
     n_duplicates
-best [sweep] score, value, threshold, until (the next weaker score at which clusters change), as_good (the weakest and
-    the strongest threshold between which the score is at most 0.005 worse), where, and all other keys of curve; an
-    infinite threshold, which no link reaches, is null
+best [sweep] score, value, low, high (of the 95 % interval, where it is known), threshold, until (the next weaker score
+    at which clusters change), as_good (the weakest and the strongest threshold between which the score is at most 0.005
+    worse), where, and all other keys of curve; an infinite threshold, which no link reaches, is null
 chosen [sweep] with --draws: low, high, expected (score on other data), optimism, threshold_low, threshold_high,
     level, draws, seed, n_units, without (draws in which no threshold meets the conditions)
 curve [sweep] list of {threshold, clusters, largest, singletons, scores}

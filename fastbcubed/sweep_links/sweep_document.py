@@ -24,6 +24,7 @@ from fastbcubed.render.document import (
 )
 from fastbcubed.render.number_formats import count, counted, label, with_interval
 from fastbcubed.results.evaluation_text import coverage, definition
+from fastbcubed.results.intervals import Interval
 from fastbcubed.results.page import IN_BRIEF, MESSAGES, Asked
 from fastbcubed.results.table import Table
 from fastbcubed.sweep_links.curve import COUNTED, Best, shown
@@ -72,12 +73,18 @@ def _sections(sweep: Any, leading: Leading, asked: Asked) -> Iterator[Section]:
         ], "note")])  # fmt: skip
 
 
-def _how_certain(sweep: Any, best: Best) -> list[str]:
-    """Return a sentence on the interval of the best score, if the evaluation at the best F1 has it; else nothing."""
+def interval_at(sweep: Any, best: Best) -> Interval | None:
+    """Return the interval of the best score, if the evaluation at the best F1 has it."""
     ev = sweep.at_best
     if best.score not in ev.overall or best.threshold != sweep._curve.thresholds[sweep._best_f1]:
-        return []
-    ends = ev.standard_errors.intervals_at_hand().get(best.score)
+        return None
+    found: Interval | None = ev.standard_errors.intervals_at_hand().get(best.score)
+    return found
+
+
+def _how_certain(sweep: Any, best: Best) -> list[str]:
+    """Return a sentence on the interval of the best score, if it is known; else nothing."""
+    ends = interval_at(sweep, best)
     if ends is None:
         return []
     known = f"With its 95 % interval, {best.score} there is {with_interval(best.value, *ends)}"

@@ -54,7 +54,7 @@ from fastbcubed.sweep_links.curve import (
 from fastbcubed.sweep_links.merge_tree import Effects, MergeTree, PlacedRows, merge_effects
 from fastbcubed.sweep_links.recall_stages import NOT_THERE, Stages, stages_of
 from fastbcubed.sweep_links.slice_thresholds import slice_thresholds
-from fastbcubed.sweep_links.sweep_document import document
+from fastbcubed.sweep_links.sweep_document import document, interval_at
 from fastbcubed.sweep_links.threshold_choice import Chosen, Leading, choose_again
 from fastbcubed.sweep_links.unit_sums import UnitSums, even_levels, units_of_rows, units_of_weight
 
@@ -869,10 +869,10 @@ class Sweep(Result):
         """Return the content of `to_json`, with the best threshold and other results to show."""
         best, chosen, n_merges, stages = leading
         more: dict[str, Any] = {} if chosen is None else {"chosen": chosen.to_dict()}
+        ends = None if best is None else interval_at(self, best)
         if best is not None and n_merges is not None:
             more["merges"] = self.merges(limit=n_merges, threshold=best.threshold).to_pylist()
-        if stages is not None:
-            more["stages"] = stages.to_dict()
+        more |= {} if stages is None else {"stages": stages.to_dict()}
         return {
             "fastbcubed": __version__,
             "links": len(self.links),
@@ -881,7 +881,7 @@ class Sweep(Result):
             "thresholds": self.tree.n_levels,
             "unmatched": {"truth": self.policies.truth, "prediction": self.policies.prediction},
             "coverage": asdict(self.coverage),
-            "best": None if best is None else best.to_dict(),
+            "best": None if best is None else best.to_dict() | ({} if ends is None else ends._asdict()),
             "warnings": [*self.warnings, *([] if best is None else best.notes)],
             "curve": self.curve(limit=limit).to_pylist(),
             "points": self.points().to_pylist(),

@@ -1,8 +1,10 @@
-"""All warnings of a result stand in its text, its HTML, its Markdown and its JSON, whatever the verb."""
+"""All warnings and intervals of a result stand in its text, HTML, Markdown, page and JSON, whatever the verb."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -31,18 +33,51 @@ def results() -> dict[str, Any]:
     }
 
 
+def shown(result: Any) -> dict[str, str]:
+    """Return what a result shows to people, in each place."""
+    drawn = markdown.drawn(list(result._document().blocks))
+    return {
+        "text": str(result), "html": result._repr_html_(), "markdown": drawn, "page": result.report().html
+    }  # fmt: skip
+
+
 def test_all_outputs_have_all_warnings() -> None:
     for verb, result in results().items():
         codes = {each["code"] for each in result.warnings} - {"made-of-links"}  # as the first sentence says
         assert codes, verb
-        blocks = list(result._document().blocks)
-        shown = {
-            "text": str(result), "html": result._repr_html_(), "markdown": markdown.drawn(blocks),
-            "json": json.dumps(json.loads(result.to_json())["warnings"]),
-            "page": result.report().html,
-        }  # fmt: skip
-        for place, text in shown.items():
+        written = {"json": json.dumps(json.loads(result.to_json())["warnings"])}
+        for place, text in (shown(result) | written).items():
             assert {code for code in codes if code not in text} == set(), (verb, place)
+
+
+#: A figure of a text, and the ends of its interval.
+INTERVAL = re.compile(r"([+-]?\d+\.\d+) \(([+-]?\d+(?:\.\d+)?) to ([+-]?\d+(?:\.\d+)?)\)")
+
+
+def numbers(value: Any) -> Iterator[float]:
+    """Yield all numbers of a JSON document."""
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from numbers(each)
+    elif isinstance(value, int | float):
+        yield float(value)
+
+
+def test_all_outputs_have_the_same_intervals() -> None:
+    for verb, result in results().items():
+        plain = {
+            place: re.sub(r"<[^>]+>|\\", " ", text).replace("\u2212", "-")
+            for place, text in shown(result).items()
+        }
+        plain = {place: " ".join(text.split()) for place, text in plain.items()}
+        found = set(INTERVAL.findall(plain["text"]))
+        assert found, verb
+        for place, text in plain.items():
+            assert {each for each in found if f"{each[1]} to {each[2]}" not in text} == set(), (verb, place)
+        known = np.array([*numbers(json.loads(result.to_json()))])
+        for figure in {figure for each in found for figure in each}:
+            rounding = 0.5000001 * 10.0 ** -len(figure.partition(".")[2])
+            assert np.abs(known - float(figure)).min() <= rounding, (verb, figure)
 
 
 def test_precision_that_cannot_fall_is_no_equal_precision() -> None:
