@@ -155,7 +155,8 @@ def test_json_is_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> No
     out, _ = ran(capsys, "--json", "--slice", "country", "--rows", "3")
     found = json.loads(out)
     sweep = fb.sweep("truth.parquet", "links.parquet", slices="country")
-    assert found["best"] == sweep.best("f1").to_dict() | {"where": None}
+    low, high = sweep.at_best.interval("f1")
+    assert found["best"] == sweep.best("f1").to_dict() | {"where": None, "low": low, "high": high}
     assert len(found["curve"]) == 3 and found["curve"][0]["threshold"] is None
     assert found["slices"]["country"] == sweep.sliced["country"].to_pylist()
     assert found["merges"] == sweep.merges(limit=3, threshold=sweep.best("f1").threshold).to_pylist()
