@@ -201,13 +201,16 @@ class ParquetFile:
 
     def held_of(self, group: int, names: Sequence[str]) -> int:
         """Return the bytes that a row group's dictionaries, compressed, plain and decoded, occupy while it is read."""
-        chunks = map(self._metadata.row_group(group).column, range(self._metadata.num_columns))
         return sum(
-            (chunk.data_page_offset - chunk.dictionary_page_offset)
-            * (1 + 2 * chunk.total_uncompressed_size // max(1, chunk.total_compressed_size))
-            for chunk in chunks
-            if chunk.path_in_schema.split(".")[0] in names and chunk.dictionary_page_offset
+            size * (1 + 2 * chunk.total_uncompressed_size // max(1, chunk.total_compressed_size))
+            for chunk, size in self._dictionaries(group, names)
         )
+
+    def _dictionaries(self, group: int, names: Sequence[str]) -> Iterator[tuple[Any, int]]:
+        """Yield the chunks of these columns in a row group that have a dictionary, and its compressed bytes."""
+        for chunk in map(self._metadata.row_group(group).column, range(self._metadata.num_columns)):
+            if chunk.path_in_schema.split(".")[0] in names and chunk.dictionary_page_offset:
+                yield chunk, chunk.data_page_offset - chunk.dictionary_page_offset
 
     def read_group(self, group: int, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
         """Yield columns of a row group, `size` rows at a time, with bounded read-ahead.
@@ -215,8 +218,10 @@ class ParquetFile:
         Dictionaries that are not small are decoded and rebuilt per batch; otherwise each batch would hold all of one.
         """
         kinds = {name: self.schema.field(name).type for name in names}
-        small = self._small_dictionaries(group)  # rebuilding one takes eight times as long as reading it
-        coded = [name for name, kind in kinds.items() if pa.types.is_dictionary(kind) and name not in small]
+        coded = [name for name, kind in kinds.items() if pa.types.is_dictionary(kind)]
+        if coded:  # rebuilding a small one takes eight times as long as reading it
+            small = self._small_dictionaries(group, coded)
+            coded = [name for name in coded if name not in small]
         rest = [name for name in kinds if name not in coded]
         batches: list[Any] = []
         with ExitStack() as stack:
@@ -232,15 +237,12 @@ class ParquetFile:
                 yield [pa.chunked_array([found[name]]) for name in names]
         _require_unchanged(self._place, self.path, self._state)
 
-    def _small_dictionaries(self, group: int) -> set[str]:
-        """Return the columns of a row group that have a small dictionary, and few bytes in all beside their codes."""
-        chunks = map(self._metadata.row_group(group).column, range(self._metadata.num_columns))
+    def _small_dictionaries(self, group: int, names: Sequence[str]) -> set[str]:
+        """Return those of these columns that have a small dictionary in a row group, and little but codes otherwise."""
         return {
             chunk.path_in_schema
-            for chunk in chunks
-            if chunk.dictionary_page_offset
-            and 0 < chunk.data_page_offset - chunk.dictionary_page_offset <= SMALL_DICTIONARY
-            and chunk.total_uncompressed_size <= CODE_BYTES * chunk.num_values
+            for chunk, size in self._dictionaries(group, names)
+            if 0 < size <= SMALL_DICTIONARY and chunk.total_uncompressed_size <= CODE_BYTES * chunk.num_values
         }
 
     @cached_property
