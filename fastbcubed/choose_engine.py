@@ -50,7 +50,7 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
     files += [source for other in others for source in other.given.sources[1:]]
     if request.given.overlapping:
         return _overlapping(engine, request, files)
-    if engine is None and ((needed := _bytes_to_load(request, files)) is None or needed <= request.limit):
+    if engine is None and ((needed := _bytes_in_memory(request, files)) is None or needed <= request.limit):
         return memory.run
     from fastbcubed.engines import disk
 
@@ -61,7 +61,7 @@ def require_in_memory(request: Request, files: Sequence[Any]) -> None:
     """Raise OptionError if the requested memory engine would exceed a given limit."""
     if request.memory_limit is None:
         return
-    needed = _bytes_in_memory(files, SAVED_BYTES if request.given.overlapping else ROW_BYTES)
+    needed = _bytes_in_memory(request, files)
     if needed is not None and needed > request.limit:
         raise OptionError(
             f"scoring in memory would take about {readable(needed)}, more than the {arg('memory_limit', ...)} of "
@@ -72,7 +72,7 @@ def require_in_memory(request: Request, files: Sequence[Any]) -> None:
 
 def _overlapping(engine: str | None, request: Request, files: Sequence[Any]) -> Run:
     """Return the memory engine, the only one for overlapping clusterings; raise OptionError if they would not fit."""
-    needed = _bytes_to_load(request, files, MEMBERSHIP_BYTES if request.memory_limit is None else SAVED_BYTES)
+    needed = _bytes_in_memory(request, files)
     takes = "" if needed is None else f", where these need about {readable(needed)}"
     if engine == "disk":
         raise OptionError(
@@ -103,20 +103,19 @@ def _spark(engine: str | None) -> Run:
     return driver.run
 
 
-def _bytes_to_load(request: Request, sources: Sequence[Any], row_bytes: int = ROW_BYTES) -> int | None:
-    """Return `_bytes_in_memory`; None if there is no limit and a source is in memory already, so that it fits."""
-    if request.memory_limit is None and not all(map(is_path, sources)):
-        return None
-    return _bytes_in_memory(sources, row_bytes)
-
-
-def _bytes_in_memory(sources: Sequence[Any], row_bytes: int = ROW_BYTES) -> int | None:
+def _bytes_in_memory(request: Request, sources: Sequence[Any]) -> int | None:
     """Return the approximate memory that the memory engine needs; None if a source has to be read whole.
 
-    Text files, and sources without a length, such as streams, have to be read whole.
+    Text files, and sources without a length, such as streams, have to be read whole. Without a limit, the result is
+    also None if a source is in memory already, so that it fits.
     """
     from fastbcubed.inputs.files import open_files
 
+    limited, row_bytes = request.memory_limit is not None, ROW_BYTES
+    if not limited and not all(map(is_path, sources)):
+        return None
+    if request.given.overlapping:
+        row_bytes = SAVED_BYTES if limited else MEMBERSHIP_BYTES
     opened = [open_files(source) if is_path(source) else source for source in sources]
     flat = any(
         getattr(each, "ndim", 1) == 0 for each in opened
