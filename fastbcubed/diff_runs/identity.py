@@ -33,7 +33,7 @@ from fastbcubed.inputs.files import read_table
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.metrics.counterparts import first_of_each, match_first
 from fastbcubed.render.number_formats import count, counted, label
-from fastbcubed.results.clusters import BESIDE, LABEL_COPIES
+from fastbcubed.results.clusters import BESIDE, bytes_of_label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.id_order import (
     WordOf,
@@ -177,13 +177,8 @@ def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
 
 def _needed(ev: Evaluation) -> int:
     """Return the bytes that carrying ids over takes, with the tables made of them."""
-    table = ev.contingency
-    of_cluster = CLUSTER_BYTES + LABEL_COPIES * _label_bytes(ev)
+    table, of_cluster = ev.contingency, CLUSTER_BYTES + bytes_of_label(ev.kept)
     return (table.n_cells - table.n_exact) * CELL_BYTES + sum(table.n_codes.values()) * of_cluster
-
-
-def _label_bytes(ev: Evaluation) -> int:
-    return 0 if ev.kept.ranges is None else ev.kept.ranges.label_bytes
 
 
 def known_stability(diff: DiffWithIds) -> IdStability | None:
@@ -468,7 +463,7 @@ def _comparable(one: pa.Array, other: pa.Array) -> bool:
 def _rows(ev: Evaluation) -> tuple[pa.Array, pa.Array]:
     """Return the items of the experiment that have a label, and their labels."""
     items = ev.kept_items()
-    ev.kept.require_room(ROW_BYTES + LABEL_COPIES * _label_bytes(ev), "ids of items", _needed(ev))
+    ev.kept.require_room(ROW_BYTES + bytes_of_label(ev.kept), "ids of items", _needed(ev))
     labels = plain_labels(without_noise(items.labels("pred"), ev.policies.noise_of("pred")))
     if pa.types.is_struct(labels.type):
         raise OptionError(

@@ -24,7 +24,7 @@ def scatter_units_by_numpy(cells, places, units, shift, next_cell, out):
     """Do the same as `scatter_units`, on arrays."""
     ranges = units >> shift
     to = next_cell[ranges] + in_order(ranges)[1]
-    next_cell += np.bincount(ranges, minlength=next_cell.size).astype(next_cell.dtype)
+    next_cell += np.bincount(ranges, minlength=next_cell.size)
     out[to] = cells[places]
     out["true"][to] = units
 

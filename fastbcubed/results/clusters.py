@@ -811,10 +811,14 @@ def clusters_in_order(
 LISTED_BYTES, LISTED_SCORE_BYTES, BESIDE = 150, 24, 64 << 20
 
 
+def bytes_of_label(kept: Kept) -> int:
+    """Return the approximate bytes of the copies of a cluster's label while a table is made."""
+    return 0 if kept.ranges is None else LABEL_COPIES * kept.ranges.label_bytes
+
+
 def _require_room(kept: Kept, side: str, n_scores: int) -> None:
     """Raise OptionError if a listing of all clusters needs more memory than the run's limit."""
-    of_label = 0 if kept.ranges is None else LABEL_COPIES * kept.ranges.label_bytes
-    of_cluster = LISTED_BYTES + LISTED_SCORE_BYTES * n_scores + of_label
+    of_cluster = LISTED_BYTES + LISTED_SCORE_BYTES * n_scores + bytes_of_label(kept)
     needed = kept.cells.n_codes[side] * of_cluster - BESIDE
     what, held = f"a listing of all {'true' if side == 'true' else 'predicted'} clusters", "their columns"
     require_within(kept.memory_limit, needed, what, held, f", or pass {arg('limit', 100)}")
