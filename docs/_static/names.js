@@ -6,7 +6,7 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
-// What scrolls on its own can be scrolled with the keyboard, too. Pictures have their size only once they are loaded.
+// Elements with a scroll bar of their own can also be scrolled with the keyboard. The size of a picture is known once it is loaded.
 for (const event of ["load", "resize"]) {
   window.addEventListener(event, () => {
     for (const wide of document.querySelectorAll("div.formula, .bd-article :has(> img.wide)")) {

@@ -9,7 +9,7 @@ from fastbcubed.align.policies import Duplicates, Nulls, Weighting
 from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.inputs.tables import CLUSTER, ITEM
 
-#: What an input may be; the text after a line break is printed below the flags, see `Option`.
+#: The kinds of input. Text after a line break is printed below the flags; see `Option`.
 FILES = "\nfile, glob or directory (Parquet, Arrow IPC, CSV, JSON, JSON lines), by path or URI; - is standard input"
 OR_COLUMNS = f"{FILES}; with --table, a column"
 
@@ -115,7 +115,7 @@ OPTIONS = {
         ),
     ),
     "truth": _option(
-        "--truth", metavar="TRUTH", help="the true clustering, which judges the change; given likewise"
+        "--truth", metavar="TRUTH", help="the true clustering that judges the change\ngiven in the same way"
     ),
     "unlabelled": _option(
         "--unlabelled", default="drop", choices=("drop", "outside"),
