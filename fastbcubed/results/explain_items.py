@@ -757,11 +757,15 @@ class Work:
         share = float(inside[1]) / float(inside[1] + outside[1])
         all_lost = float(inside[1]) * lost + float(outside[1]) * lost_outside
         told = proposal.slice.values(columns)
+        # Coarse and fine ranges of a column define some slices twice, such as the rows without a value.
+        name, *alike = dict.fromkeys(
+            _name(each.values(columns)) for each in (proposal.slice, *proposal.alike)
+        )
         sign = math.copysign(1.0, proposal.slice.score)
         p = max(_p_value(own, sign, self.order.n_units // 2) for own in tested.claims(proposal))
         every = self.order.blocks(slice(0, self.order.rows.size))
         return {
-            "slice": _name(told),
+            "slice": name,
             "conditions": [{"attribute": each.attribute, **each.is_} for each in told],
             "n_items": sum(int(np.count_nonzero(proposal.slice.rows(columns, rows))) for rows in every),
             "n_units": int(inside[0]), "share": share,
@@ -771,7 +775,7 @@ class Work:
             "excess": share * (lost - lost_outside) * (1.0 if len(self.runs) == 1 else -1.0),
             "held_out_inside": self._score(held_out[1]), "held_out_outside": self._score(held_out[0]),
             "p": min(1.0, sides * p),
-            "alike": [_name(each.values(columns)) for each in proposal.alike],
+            "alike": alike,
         }  # fmt: skip
 
     def power(self, level: float, sides: int) -> list[dict[str, Any]]:

@@ -624,3 +624,15 @@ def test_the_page_of_an_explanation_names_what_was_explained(tmp_path) -> None:
     cmp = fb.compare(sides[0], {"old": sides[1], "new": sides[1]})
     facts = dict(cmp.explain("new").report().content["head"][0]["blocks"][0]["facts"])
     assert facts == {"Run": "new", "Baseline": "old", "Truth": "truth.parquet"}
+
+
+def test_a_slice_is_said_once() -> None:
+    """Numbers are cut into coarse and into fine ranges; the rows without a value are the same slice in both."""
+    frame = made(600).drop(columns=["year"])
+    lost = frame["country"] == "JP"
+    numbers = np.random.default_rng(1).normal(size=len(frame))
+    frame["a"], frame["b"] = np.where(lost, np.nan, numbers), np.where(lost, np.nan, -numbers)
+    frame["pred"] = np.where(lost, 10_000 + np.arange(len(frame)), frame["pred"])
+    rows = evaluated(frame).explain(["a", "b"]).to_dict()["slices"]
+    said = [name for row in rows for name in (row["slice"], *row["alike"])]
+    assert {"a is null", "b is null"} <= set(said) and len(said) == len(set(said))
