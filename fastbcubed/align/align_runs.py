@@ -202,7 +202,7 @@ class RowsOfRun:
 
     def __init__(self, among: NDArray[np.uint8]) -> None:
         self._among = among
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # guards what follows, since two blocks may share a byte of `scored`
         self.scored = np.zeros_like(among)  #: one bit per row of the truth: whether it is kept and scored
         self.n_kept = 0  #: number of rows that are kept and scored
         self.n_scored = 0  #: number of items that the run scores when evaluated alone

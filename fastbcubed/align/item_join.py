@@ -137,6 +137,7 @@ class ItemJoin:
         sizes = np.sum([spool.sizes() for spool in spools], axis=0)
         shards = np.flatnonzero(sizes).tolist()
 
+        # `gate` bounds the shards in memory; `lock` guards `ahead` and `coming`, and is never held while reading
         gate, lock = threading.BoundedSemaphore(JOINED_AT_ONCE), threading.Lock()
         at_once = min(self._pool.threads, JOINED_AT_ONCE)
         with ThreadPoolExecutor(self._pool.threads, "fastbcubed-read") as ahead_of_join:

@@ -775,7 +775,7 @@ class _NullsOfAll:
 
     def __init__(self, sources: list[Stretch[Source]], make: Make) -> None:
         self._sources, self._make = sources, make
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # so that blocks that fail at the same time count once
         self._found: Nulls | None = None
 
     def error(self) -> FastBCubedError:

@@ -85,7 +85,7 @@ class ReadOnce:
     """Reads each column once, and returns it from memory after that."""
 
     def __init__(self, read: Read) -> None:
-        self._read, self._lock = read, Lock()
+        self._read, self._lock = read, Lock()  # held while reading, so that no column is read twice
         self._found: dict[str, pa.ChunkedArray] = {}
 
     def __call__(self, names: Sequence[str]) -> list[pa.ChunkedArray]:

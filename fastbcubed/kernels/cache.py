@@ -75,7 +75,7 @@ WAIT, BETWEEN = 2.0, 0.02
 #: Directories whose lock was not released in time; later attempts do not wait.
 _held_too_long: set[str] = set()
 
-_lock = threading.Lock()
+_lock = threading.Lock()  # held while Numba's setting of a directory, which is global, names ours
 
 
 class Sturdy:

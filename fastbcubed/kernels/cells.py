@@ -64,6 +64,12 @@ def merge_rows(rows, first, last, state, table, others, counts, heads, sums, err
     given, each row stands for `n` items. Tables are not enlarged here, and no step is a kernel of its own, because
     Numba would then count references in the inner loop.
     """
+    # Idea: most rows of a good clustering belong to the first cell of their true cluster, its head. So the head
+    # is looked up first, in a table of true keys, and only rows with another predicted key are hashed again, in a
+    # table of pairs. One table of pairs would hash every row, and would not find the heads, which number the true
+    # clusters.
+    # Holds: cells overwrite the front of the part (cell c is row first + c), which has been read, since each row
+    # makes at most one cell; `heads[c]` is the first cell of cell c's cluster; a slot is -1 or a cell.
     i, n_cells, n_heads = state
     mask = table.size - 1
     others_mask = others.size - 1
@@ -373,6 +379,10 @@ def begin_cells(rows, weights, first, n_heads, cells):
 @kernel
 def merge_numbered_rows(rows, weights, part, cells, others, sums, errors, starts):
     """Merge the remaining rows of a part into cells, writing each new cell's first row; return the number of cells."""
+    # Idea: as in `merge_rows`, but a true cluster has a number, and its head is the cell of that number. So heads
+    # need no table, and only rows with another predicted key are hashed.
+    # Holds: `order` has the first row of each cluster in front, whose cells are written already; cells from
+    # n_heads on are in the order of their first rows, which `sort_cells` relies on.
     codes, preds, order = rows
     first, last, n_heads = part
     n, mask = n_heads, others.size - 1
@@ -464,6 +474,10 @@ def scatter_cells(
     workspace. `weighted` is None for cells without weights, else any array. `absent_true`, or -1, is the cluster of
     items that the truth lacks; they get the code -1 in `out`, records (pred, weight, fn, true, n).
     """
+    # Idea: this is the last time that all cells of a true cluster are together, so their false negatives are
+    # written now; each cell then goes to the target of its predicted cluster, where the false positives are
+    # found.
+    # Each target is a stream of its own, too many for the CPU to foresee, so that memory is asked for ahead.
     bounds, n_cells, n_clusters, base = parts
     mass, rest = sums
     for part in range(part_from, part_to):
@@ -527,6 +541,10 @@ def close_cells(
     `outside`. `space` is a hash table and records (key, mass, rest, only). `keys`, unless empty, receives the key of
     each cluster, starting at the first cell of its part.
     """
+    # Idea: false positives are the mass of the predicted cluster without the cell's own, which is known once all
+    # cells of the part have been seen. So the first pass sums by cluster, and the second writes. The keys may be
+    # overwritten then, as `pred_codes` replaces them; a second array would take as much memory as the cells.
+    # A large part is first tried with the table that fits the cache: mostly it is large because its clusters are.
     slots, clusters = space
     for part in range(part_from, part_to):
         first = bounds[part]
@@ -560,6 +578,10 @@ def number_clusters(arrived, pred_codes, first, last, outer, absent_pred, table,
 
     Returns -1 if the clusters would fill more than half of the table.
     """
+    # Idea: an entry of the table has a part of the key besides the cluster's number, so that most entries of
+    # other clusters are told from the entry alone, without a look at `clusters`, which seldom is in the cache.
+    # Sums are exact (mass + rest), since the false positives are differences of nearly equal numbers where a cell
+    # is most of its cluster.
     room = bit_length(last - first)  # an entry: as many bits of the key as fit, then the cluster number
     found, with_keys = 0, keys.size > 0
     for j in range(first, last):

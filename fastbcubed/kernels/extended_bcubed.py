@@ -72,6 +72,9 @@ def find_repeats(keys, rows, bounds, part_from, part_to, slots, again):
     by the row. `slots` is space for a hash table; `again` (rows of the largest part, 2), for each key's first row and
     count.
     """
+    # Idea: count the rows of each key in a hash table that fits the cache, then list the rows of keys counted
+    # twice or more. Rows stay in order, which sorting by key would cost twice: there and back.
+    # Holds: outputs overwrite inputs, but never ahead of the row that is read (n_rows <= begin + i).
     n_rows, n_keys = bounds[part_from], 0
     for part in range(part_from, part_to):
         begin = bounds[part]
@@ -210,6 +213,8 @@ def count_visits(rows, index, visits):
     `visits` counts them by cluster; a visit through a pair of clusters counts for both. The clusters of cells visited
     through pairs are compared one by one: their number is the third result.
     """
+    # Idea: walk as `find_mates` does, but without comparing cells, so that the memory of its output is known, and
+    # its work can be refused or divided evenly before it starts. What changes there must change here.
     total = most = compared = 0
     for cell in range(rows.starts.size):
         if not may_have(cell, index):
@@ -320,6 +325,13 @@ def meet_in_clusters(cell, begin, end, every, rows, index, found, met):
     Only the cells selected by `visits_every` are visited, cluster by cluster. The largest cluster of each side is
     skipped at first, and then counted only for cells met in another one.
     """
+    # Idea: `met` counts the shared true clusters of a cell in its lower half and the predicted ones in the upper,
+    # so that one array is accessed at random, not two; `found` lists the cells met, so that only these are
+    # cleared.
+    # Most visits would be through the largest clusters. Cells met only there share one cluster a side and are not
+    # close, so these are looked at last, for the cells met elsewhere.
+    # Where only cells in many clusters were visited, the counts are incomplete, and are made again from the
+    # cells' rows.
     middle = begin + count_true(rows, begin, end)
     spared_true = find_largest(rows, index, (begin, middle), every[0])
     spared_pred = find_largest(rows, index, (middle, end), every[1])
@@ -719,6 +731,9 @@ def add_matches(start, stop, pairwise, items, rows, close, overlaps, likeness, b
     else among all. `likeness` is the similarity by overlap, `best` the largest by cluster. Output: `hits` (n_cells,
     2), on the predicted and on the true side.
     """
+    # Idea: mates with one shared cluster a side have their similarity by overlap, so their number is enough: the
+    # size of the overlap without the close mates, which are subtracted from `ones` and counted one by one.
+    # Visiting all mates instead would take the square of the largest cluster.
     ones, at_true, at_pred, places, (found, met) = space
     for cell in range(start, stop):
         begin = rows.starts[cell] + 2

@@ -226,6 +226,8 @@ def insert_pairs(first, second, shift, chosen, table, used):
     A first word of 0 marks an empty slot and is stored as 1.
     Shapes: (n,), (n,), (), (partitions,), (power of two, 2), () -> (table, used, conflict found).
     """
+    # Holds: the table is at most half full, so that every search ends; a second word that differs means that two
+    # values have one hash, and the caller compares the values themselves.
     mask = WORD(table.shape[0] - 1)
     for i in range(first.size):
         if not chosen[first[i] >> shift]:
@@ -265,6 +267,9 @@ def number_block(new_keys, new_proofs, slots, keys, proofs, n, codes, firsts):
     two,), (capacity,), (capacity,) or None, (), (m,), (m,). Slots contain codes, or -1 if empty; `firsts` gets the
     row of each new key.
     """
+    # Idea: slots and then keys of a whole group are asked for before any is compared, so that 64 waits for memory
+    # overlap; one key after the other waits for each. Slots are read again in the last step, since keys of the
+    # same group may have been added since.
     known, mask = n, slots.size - 1
     places = np.empty(GROUP, np.int64)
     for start in range(0, new_keys.size, GROUP):

@@ -130,6 +130,11 @@ def join_in_order(links, keys, start, stop, ascending, parents, merged, threshol
     number of items in front, the level, and the link. `state`, passed in and returned, is the number of levels, the
     number of merges, and whether the last key has a level.
     """
+    # Idea: Kruskal's algorithm. Joining the best links first gives the clusters at every threshold in one pass,
+    # where clustering anew takes a pass for each. The smaller tree goes below the larger, and paths are halved,
+    # so that trees stay flat.
+    # Holds: a level is a score at which clusters merged; equal scores are one level, though blocks may divide
+    # them.
     n_levels, n_merged, is_level = state
     for k in range(start, stop):
         if k + AHEAD < links.size:

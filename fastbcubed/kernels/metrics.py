@@ -188,6 +188,10 @@ def weigh_losses(cells, start, stop, total, beside_true, beside_pred, sums):
     `total`. `beside_true` and `beside_pred` are the weight outside the cluster that holds nearly all weight, negative
     if there is none. Returns the weight of the heaviest cluster of each side. Shapes: `sums` (n_runs, 4).
     """
+    # Idea: logarithms cost most, and are taken for a whole run at once in vector instructions. log(N / b) is
+    # log(N / a) + log(a / w) - log(b / w), so a cell needs one logarithm, and another for each side where it is
+    # not the whole cluster; these follow in `y` in the order of cells, and `n` moves on by a comparison, not a
+    # branch.
     most_true, most_pred = 0.0, 0.0
     y, below = np.empty(3 * RUN + 2), np.empty(3 * RUN + 2)
     run = 0
@@ -231,6 +235,8 @@ def expect_shared(n, sizes, clusters, start, stop, other_sizes, other_clusters):
     k is hypergeometric. Its terms are computed relative to the largest one by their ratios, and divided by their sum.
     Because the mean of k is mu, k log(k / mu) may be replaced by k log(k / mu) - k + mu, which is never negative.
     """
+    # Starts at the likeliest k and stops on both sides at negligible terms, so that large clusters need few
+    # terms. Factorials of such sizes, or their logarithms, would lose the digits of small expectations.
     total, error = 0.0, 0.0
     for i in range(start, stop):
         for j in range(other_sizes.size):
@@ -312,6 +318,8 @@ def add_whole(cells, start, stop, outer, true_split, pred_split, true_sums, pred
 @kernel
 def add_run(cells, begin, end, outer, true_split, pred_split, n_true, n_pred, true_sums, pred_sums):
     """Do the work of `add_whole` for one run of cells, without branches, which would often be mispredicted."""
+    # Idea: every cell is written to the lists of split clusters, and the length of a list grows only if it
+    # belongs there; the next cell then overwrites it. Likewise, a value that does not count is added as 0.
     t_split, p_split, exact = n_true, n_pred, 0
     t_mass, t_f, t_closest = 0.0, 0.0, 0.0
     p_mass, p_f, p_closest = 0.0, 0.0, 0.0
@@ -524,6 +532,10 @@ def search(root, edges, prices, row_of, space):
 
     Returns its cost, last row, last column or -1, and the numbers of visited columns and edges.
     """
+    # Idea: Dijkstra's algorithm on the costs price + price - gain, which are never below 0, and 0 for pairs. A
+    # path ends at a free column, or at a row that gives up its column. `best` is the cheapest end so far: no
+    # farther row is visited, so that most searches see few edges. An algorithm on a dense matrix would take the
+    # square of the clusters in memory, and their cube in time.
     starts, columns, gains = edges
     row_price, column_price = prices
     distance, came_by, came_from, seen, heap_keys, heap_nodes = space
@@ -611,6 +623,10 @@ def keep_majorities(cells, pred, parts, first, last, only, tied):
 @kernel
 def keep_part(cells, pred, start, stop, only, tied):
     """Do the work of `keep_majorities` for one part."""
+    # Idea: codes of a part are close together, so that arrays by code - low replace a hash table. Which cells are
+    # the largest is known only after all of them, so the first pass counts and the last one lists. A largest cell
+    # that is a whole true cluster is SURE: no other predicted cluster can keep that one, so its rivals need no
+    # matching.
     items, matched, n_only, n_tied = 0, 0, 0, 0
     if start == stop:
         return items, matched, n_only, n_tied
@@ -758,6 +774,9 @@ def sum_entities(cells, pred, start, stop, key_sizes, response_sizes, sums):
     empty if both sides have all of them; `pred` may be empty if `response_sizes` is. Shapes: `pred` (n_cells,),
     `sums` (runs, FIGURES).
     """
+    # Idea: sums over entities are sums over cells, as an entity's share in a cell is known from the cell alone;
+    # no table by entity is needed. Entities of one mention have no links: max(k - 1, 1) makes their LEA 0 without
+    # a branch.
     run = 0
     for begin in range(start, stop, RUN):
         share_k, bcubed_k, lea_k = 0.0, 0.0, 0.0

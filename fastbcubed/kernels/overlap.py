@@ -128,6 +128,9 @@ def list_members(cells, rows, first, last, met, common, places, pairs):
     `places` receives, for each cell of a cluster, the index of its sum in `common` and the end of its predicted
     clusters in `pairs`, rows of (predicted cluster, items, cell). Returns `pairs`, which may have been enlarged.
     """
+    # Idea: several clusters are listed before their sums are touched, so that waits for memory overlap; rows are
+    # asked for AHEAD of their use, sums as soon as their index is known.
+    # A row has its true clusters first, in ascending order, then its predicted ones.
     bounds, members = cells
     end = 0
     for i in range(first, last):

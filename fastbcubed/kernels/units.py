@@ -107,6 +107,10 @@ def square_units(shares, sums, moves, space, powers, counted):
     units with a share, the sum of squared shares, the largest share. Shapes: `shares` (n_shares, n), either one for
     all runs or one each; `sums` (n_runs, n, k).
     """
+    # Idea: a run of units is copied to columns that stay in the cache, from which the contributions to all scores
+    # of all runs are computed; writing each unit's contributions first would take memory for units x runs x
+    # scores. Units past the end are 0 and add nothing, so that all runs have one length.
+    # Squares are squared once more: the fourth powers give the degrees of freedom.
     baseline, of_scores, of_shares = moves
     own, columns, moved = space
     n_shares, last = own.shape[0], own.shape[0] - 1

@@ -44,6 +44,8 @@ def weigh_run_by_numpy(formula, weight, tp, fp, fn, products):
 @kernel(by_numpy=weigh_run_by_numpy)
 def weigh_run(formula, weight, tp, fp, fn, products):
     """Write weight * score of some cells, by the formula at a position of FORMULAS. Shapes: (n,) each."""
+    # A loop for each formula, not a function as an argument: so every formula becomes a part of its loop and is
+    # computed in vector instructions, and callers are compiled once, not for each set of formulas.
     n = products.size
     if formula == 0:
         for i in range(n):

@@ -82,7 +82,7 @@ class _Split:
         self._records = buffers.empty(contingency.n_cells, SPLIT)  # only its beginning is written
         self._firsts = np.zeros(n_blocks, np.int64)
         self._bounds = np.zeros((n_blocks, -(-size // (1 << RANGE_BITS)) + 1), np.int32)
-        self._n, self._lock = 0, threading.Lock()
+        self._n, self._lock = 0, threading.Lock()  # held to take a range of records, not to copy
 
     def put(self, block: int, places: NDArray[np.int64], *, outer: bool) -> None:
         """Store the cells of a block at these places, sorted by range of codes."""

@@ -267,7 +267,7 @@ class _Labels:
         likely[wanted & low] = True
         pieces = [self.none]
         n_found = 0
-        lock = threading.Lock()
+        lock = threading.Lock()  # guards `place`, `pieces` and `n_found`
 
         def look(stretch: Stretch[Block]) -> None:
             nonlocal n_found

@@ -67,6 +67,7 @@ class Spill:
                 f"{self.directory} is in memory ({' or '.join(IN_MEMORY)}), so nothing is gained by spilling "
                 f"there. Name a directory on a disk with {arg('spill_dir', ...)}, or name this one explicitly"
             )
+        # guards opening the file and its readers, and `written`, so that each piece of the file has one writer
         self._lock = threading.Lock()
         self._idle: list[Pages] = []
         self.written = 0
@@ -259,7 +260,7 @@ class Spool:
         self.n_shards = n_shards
         self._spill = spill
         self._memory = memory
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # guards `_memory` and `_batches`; batches are written without it
         self._batches: dict[Any, tuple[NDArray[np.int64], NDArray[np.uint8] | int]] = {}
 
     def put(self, index: Any, pages: Pages, bounds: NDArray[np.int64]) -> None:

@@ -269,11 +269,8 @@ def _kernels() -> list[tuple[str, ast.FunctionDef]]:
 
 
 def _lines_of(node: ast.FunctionDef) -> int:
-    """Count the lines of a function but those of its docstring."""
-    docstring = node.body[0] if ast.get_docstring(node) else None
-    spared = docstring.end_lineno - docstring.lineno + 1 if docstring and docstring.end_lineno else 0
-    assert node.end_lineno
-    return node.end_lineno - node.lineno + 1 - spared
+    """Count the lines of a function on which code stands; its comments are spared, so that nobody saves on them."""
+    return len({each.lineno for each in ast.walk(node) if isinstance(each, ast.stmt | ast.expr | ast.arg)})
 
 
 def test_one_word_for_one_thing() -> None:
