@@ -36,6 +36,7 @@ from fastbcubed.render.number_formats import count, label
 from fastbcubed.render.text import drawn as as_text
 from fastbcubed.render.text import sentence
 from fastbcubed.runtime.arguments import path_of
+from fastbcubed.runtime.memory_budget import release
 from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.output_files import written_aside
 
@@ -186,6 +187,7 @@ def made(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     from fastbcubed.render.plots import drawn as as_picture
 
     fitting = {**content, "halved": 0}
+    release()  # drawing takes up to 150 MiB, for the engine that draws
     pictures = {chart.id: as_picture(chart) for chart in charts_of(of_data(content).blocks)}
     for halvings in range(1, HALVINGS + 1):
         # the page contains each row also as text, so the JSON may take half of it

@@ -54,7 +54,7 @@ from fastbcubed.results.standard_errors import Errors
 from fastbcubed.results.table import ONLY_HERE, LazyCells, LazyTables, Table
 from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import from_saved
-from fastbcubed.runtime.memory_budget import require_within
+from fastbcubed.runtime.memory_budget import release, require_within
 from fastbcubed.runtime.output_files import NO_BYTES, Stamp, open_regular, stamp_of
 
 #: Maximum number of attempts to open the files if another process is replacing them.
@@ -76,6 +76,8 @@ def read_saved(directory: Any, make: Make, *, check: bool = True, limit: int | N
     """
     path = as_path(directory)
     _require_directory(path)
+    if limit is not None:
+        release()
     with ExitStack() as stack:
         head, files = _open_all(path, stack, whole=check)
         of_tables = "kind" in head
@@ -91,7 +93,7 @@ def read_saved(directory: Any, make: Make, *, check: bool = True, limit: int | N
         tables: dict[str, Any] = {
             name: StoredTable(os.fdopen(os.dup(file.fileno()), "rb"))
             if many and name == SLICES
-            else read_table(file, path / name)
+            else read_table(file, path / name, frugal=limit is not None)
             for name, file in files.items()
         }
     with _told(path):

@@ -46,8 +46,8 @@ from fastbcubed.results.saved_files import (
 from fastbcubed.results.slices import name_columns, rows_for_json
 from fastbcubed.results.table import MOST_GATHERS, ONLY_HERE, LazyTables, Passing, Table
 from fastbcubed.results.warnings import to_saved
-from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import is_one_of, local_path
+from fastbcubed.runtime.memory_budget import release
 from fastbcubed.runtime.output_files import NO_BYTES, Staging, Stamp, TableWriter, without_nulls
 from fastbcubed.runtime.threads import Pool, ahead, blocks
 
@@ -128,8 +128,7 @@ def save(
         obsolete = [f"{name}.parquet" for name in tables if name not in wanted]
         page = None
         if passing is not None and is_large(files):
-            buffers.release()  # frees the memory used for writing
-            pa.default_memory_pool().release_unused()
+            release()  # frees the memory used for writing
             page = _page(ev, passing, staging, keep)
         if page is None:
             obsolete.append(PAGE)
@@ -243,8 +242,10 @@ def as_path(directory: Any) -> Path:
 def _write_all(tasks: Mapping[str, Callable[[], Iterable[pa.Table]]], staging: Staging) -> dict[str, Stamp]:
     """Write files from tables that are made one after the other, and return the stamp of each file.
 
-    The table of true clusters is about half of the work, and is written in parallel to the others.
+    The table of true clusters is about half of the work, and is written in parallel to the others. Memory that earlier
+    work left idle is returned to the system first, as it would count besides that of writing.
     """
+    release()
     over = threading.Event()
     stamps: dict[str, Stamp] = {}
 

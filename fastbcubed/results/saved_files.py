@@ -188,12 +188,20 @@ def is_in_file(value: Any) -> bool:
     return isinstance(value, Mapping)
 
 
-def read_table(file: BinaryIO, path: Path) -> pa.Table:
-    """Return the table in a Parquet file; raise FileFormatError if it cannot be read."""
+def read_table(file: BinaryIO, path: Path, *, frugal: bool = False) -> pa.Table:
+    """Return the table in a Parquet file; raise FileFormatError if it cannot be read.
+
+    If `frugal`, columns are read one after the other, so that the compressed bytes of only one are held.
+    """
     import pyarrow.parquet as pq
 
     try:
-        return maybe_with_nulls(pq.ParquetFile(file).read().combine_chunks())
+        opened = pq.ParquetFile(file)
+        names = opened.schema_arrow.names
+        if not frugal or not names or len({*names}) < len(names):
+            return maybe_with_nulls(opened.read().combine_chunks())
+        columns = [opened.read([name]).select([name]).combine_chunks()[name] for name in names]
+        return maybe_with_nulls(pa.table(columns, opened.schema_arrow))
     except Exception as error:  # of any type, as the file may contain anything
         raise FileFormatError(f"cannot read {path}: {str(error)[:200]}") from error
 

@@ -2,10 +2,18 @@
 
 import gc
 import mmap
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import fastbcubed as fb
+from fastbcubed.results.saved_files import read_table
 from fastbcubed.runtime import buffers
 
 MIB = 1 << 20
@@ -66,3 +74,46 @@ def test_stages_of_other_sizes_keep_their_memory() -> None:
 def test_sizes_may_be_numbers_of_numpy():
     """Kernels that are not compiled return such."""
     assert buffers.empty(np.int64(3), np.int64).shape == (3,)
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_FREE"), reason="the system keeps no idle memory")
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda ev, place: ev.save(place),
+        lambda ev, place: fb.diff([1, 1], [1, 2]).save(place),
+        lambda ev, place: (
+            ev.save(place),
+            buffers.empty(8 * MIB, np.uint8),
+            fb.load(place, memory_limit="1GiB"),
+        ),
+        lambda ev, place: ev.report().html,
+    ],
+)
+def test_what_follows_a_call_does_not_add_to_its_idle_memory(
+    step: Callable[[Any, Path], Any], tmp_path: Path
+) -> None:
+    gc.collect()
+    ev = fb.evaluate([1, 1, 2], [1, 2, 2])
+    buffers.empty(99 * MIB, np.uint8)
+    assert buffers.idle_bytes() >= 99 * MIB
+    step(ev, tmp_path / "saved")
+    assert buffers.idle_bytes() < 99 * MIB
+
+
+def test_a_table_is_loaded_within_a_limit_column_by_column(tmp_path: Path) -> None:
+    """The compressed bytes of a file pass through Python, which counts them."""
+    values, path = np.random.default_rng(0).random((16, 1 << 16)), tmp_path / "table.parquet"
+    table = pa.table({f"sum {k}.of": each for k, each in enumerate(values)} | {"sum 3": values[0]})
+    pq.write_table(table, path, row_group_size=1 << 14, use_dictionary=False)
+
+    def most_held(*, frugal: bool) -> int:
+        tracemalloc.start()
+        try:
+            with open(path, "rb") as file:
+                assert read_table(file, path, frugal=frugal).equals(table)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert most_held(frugal=True) < most_held(frugal=False) / 3
