@@ -634,8 +634,12 @@ def changed(table: Table) -> Table:
 def _changed_clusters(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
     """Yield the true clusters that changed most in each run; a page has only the first run, but shows items."""
     for run in (cmp.experiments[:1] if asked.page else cmp.experiments) if asked.worst else ():
+        n, flow = 0, None
         if asked.page:
-            yield from _flow(cmp, run)
+            with suppress(NotKeptError, MetricError, OptionError):
+                n, flow = cmp._flow(run)
+        if flow is not None:
+            yield from _outcomes(cmp, run, flow)
         title = f"Most changed true clusters from {label(cmp.baseline)} to {label(run)}"
         try:
             rows = changed(cmp.clusters(run=run, limit=asked.worst)).to_pylist()
@@ -653,10 +657,9 @@ def _changed_clusters(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> It
             yield Prose(["None changed."])
             continue
         if asked.page:
-            n, _ = cmp._flow(run)
             yield Prose([
-                f"{len(rows)} of {count(n)}, by how much they change overall precision and recall, for "
-                "better or worse. Each opens to its items, grouped by their cluster in each run."
+                f"{len(rows)}{f' of {count(n)}' if n else ''}, by how much they change overall precision and "
+                "recall, for better or worse. Each opens to its items, grouped by their cluster in each run."
             ], "note")  # fmt: skip
         opened = [_opened(cmp, row, asked, run) for row in rows] if asked.page else ()
         yield Clusters(
@@ -664,12 +667,8 @@ def _changed_clusters(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> It
         )
 
 
-def _flow(cmp: Comparison, run: str) -> Iterator[Block]:
+def _outcomes(cmp: Comparison, run: str, flow: Sequence[tuple[str, str, int]]) -> Iterator[Block]:
     """Yield a chart of how many true clusters have which outcome in the baseline and in a run."""
-    try:
-        _, flow = cmp._flow(run)
-    except (NotKeptError, MetricError, OptionError):
-        return
     exact = [sum(n for *outcomes, n in flow if outcomes[k] == "exact") for k in (0, 1)]
     yield Prose([
         f"{label(cmp.baseline)} finds {counted(exact[0], 'true cluster')} exactly, and {label(run)} {count(exact[1])}."
