@@ -823,8 +823,8 @@ class TrueNegatives:
         return tn
 
 
-#: Codes of clusters, by side.
-Codes = Mapping[str, NDArray[np.int64]]
+#: Codes of clusters.
+CodesBySide = Mapping[str, NDArray[np.int64]]
 
 
 #: A function of a side and codes of clusters that returns their numbers of scored items.
@@ -836,10 +836,10 @@ class Excerpt(NamedTuple):
 
     table: Contingency  #: these cells, with new codes
     places: NDArray[np.int64]  #: the positions of its cells in the whole table
-    in_whole: Codes  #: the codes of its clusters in the whole table
+    in_whole: CodesBySide  #: the codes of its clusters in the whole table
 
 
-def excerpt_of(table: Contingency, codes: Codes, sizes_of: SizesOf | None = None) -> Excerpt:
+def excerpt_of(table: Contingency, codes: CodesBySide, sizes_of: SizesOf | None = None) -> Excerpt:
     """Return all cells of some clusters of either side; `sizes_of`, if given, saves counting all clusters' items."""
     chosen = {side: chosen_of(own, table.n_codes[side]) for side, own in codes.items()}
     places = [np.empty(0, np.int64)]

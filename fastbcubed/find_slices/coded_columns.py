@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.attributes import number_values
-from fastbcubed.find_slices.losses_by_unit import Codes, Losses
+from fastbcubed.find_slices.losses_by_unit import BinnedCodes, Losses
 from fastbcubed.find_slices.unit_order import UnitOrder
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
@@ -34,8 +34,7 @@ from fastbcubed.inputs.arrays import (
 )
 from fastbcubed.render.number_formats import counted, label
 from fastbcubed.runtime.threads import blocks
-from fastbcubed.types import Codes as RowCodes
-from fastbcubed.types import Floats
+from fastbcubed.types import Codes, Floats
 
 #: Maximum number of values of a column that are examined; rarer ones are pooled.
 MOST_VALUES = 200
@@ -76,7 +75,7 @@ class CodedColumn:
     """A column as a code for each row, with rows sorted by unit."""
 
     attribute: str
-    codes: Codes
+    codes: BinnedCodes
     values: list[Value]  #: the value of each code
     kind: str
     rare: tuple[Any, ...] = ()  #: values that are pooled
@@ -142,7 +141,7 @@ def _is_id(values: pa.ChunkedArray, order: UnitOrder) -> bool:
 class _Numbered(NamedTuple):
     """The number of each row's value, in the original order of the rows; each value occurs."""
 
-    codes: RowCodes
+    codes: Codes
     known: pa.Array
     counts: NDArray[np.int64]
     order: UnitOrder
@@ -205,7 +204,7 @@ def _categories(name: str, numbered: _Numbered, min_items: int) -> list[CodedCol
         found.append(Value(name, f"{name} is null", {"null": True}))
     if len(found) < 2:
         return "it has one value"
-    codes = Codes(numbered.placed(place), NO_BINS, len(found))
+    codes = BinnedCodes(numbered.placed(place), NO_BINS, len(found))
     return [CodedColumn(name, codes, found, "categories", rare)]
 
 
@@ -342,7 +341,7 @@ def _ranges(
     if few:
         cuts = [list(range(1, edges.size + 1))]
     else:
-        cut = _cuts(Codes(bins, NO_BINS, null + 1), losses, min_items)
+        cut = _cuts(BinnedCodes(bins, NO_BINS, null + 1), losses, min_items)
         cuts = [cut[:1], sorted(cut)] if len(cut) > 1 else [cut]
     has_null = any(bool((bins[start:stop] == null).any()) for start, stop in blocks(bins.size))
     found = []
@@ -354,7 +353,7 @@ def _ranges(
         if has_null:
             named.append(Value(name, f"{name} is null", {"null": True}))
         if len(named) > 1:
-            found.append(CodedColumn(name, Codes(bins, place, len(named)), named, number.kind))
+            found.append(CodedColumn(name, BinnedCodes(bins, place, len(named)), named, number.kind))
     return found or "it has one value"
 
 
@@ -371,7 +370,7 @@ def _range(name: str, number: _Numbers, lows: Floats, highs: Floats, first: int,
     return Value(name, f"{name} {texts[0]}–{texts[1]}", {"low": plain[0], "high": plain[1]})
 
 
-def _cuts(codes: Codes, losses: Losses, min_items: int) -> list[int]:
+def _cuts(codes: BinnedCodes, losses: Losses, min_items: int) -> list[int]:
     """Return the bins at which ranges begin, best cut first.
 
     Each cut maximizes the difference between the mean losses to its left and right, as in a regression tree. The
@@ -430,7 +429,7 @@ def without_repeats(columns: Sequence[CodedColumn], sampled: int) -> tuple[list[
     return kept, {name: other for name, other in same.items() if name not in names}
 
 
-def _are_alike(codes: Codes, others: Codes) -> bool:
+def _are_alike(codes: BinnedCodes, others: BinnedCodes) -> bool:
     """Return whether two arrays of codes are functions of each other."""
     there = np.zeros((256, 256), np.bool_)
     for start, stop in blocks(codes.bins.size):

@@ -23,7 +23,7 @@ Parts = Callable[[slice], NDArray[np.uint8]]
 Members = Callable[[slice], Mask]
 
 
-class Codes(NamedTuple):
+class BinnedCodes(NamedTuple):
     """The code of each row, with rows sorted by unit, through bins that may be finer than the codes.
 
     Columns with coarse and with fine ranges of the same values share the bins, one byte per row.
@@ -147,7 +147,7 @@ class Losses:
         """Return the weight of a range of rows."""
         return float(self.weight[rows].sum()) if self.weight.size else float(rows.stop - rows.start)
 
-    def slice_sums(self, first: Sequence[Codes], lasts: Sequence[Codes]) -> Iterator[Floats]:
+    def slice_sums(self, first: Sequence[BinnedCodes], lasts: Sequence[BinnedCodes]) -> Iterator[Floats]:
         """Yield the sums of the slices of the first columns crossed with each last one, on the searched half.
 
         The code of the first column is the lowest digit of a slice's number. Shape (n_slices, WIDTH) each; see
@@ -162,7 +162,9 @@ class Losses:
             yield from self._sums_of(first, lasts[at:end], stride)
             at = end
 
-    def _sums_of(self, first: Sequence[Codes], lasts: Sequence[Codes], stride: int) -> list[Floats]:
+    def _sums_of(
+        self, first: Sequence[BinnedCodes], lasts: Sequence[BinnedCodes], stride: int
+    ) -> list[Floats]:
         own = kernels.slices
         found = [np.zeros((stride * each.n, own.WIDTH)) for each in lasts]
         for sums in found:

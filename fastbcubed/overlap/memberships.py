@@ -12,9 +12,8 @@ from fastbcubed import kernels
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Codes
 
-#: Codes of clusters, int32 if they fit.
-Codes = NDArray[np.int32] | NDArray[np.int64]
 #: Maximum number of threads that each scan all rows for a range of items; number of items from which that is faster.
 MOST_RANGES = 4
 SMALL = 1 << 14

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fastbcubed.align.attributes import as_kept, attribute, refused
 from fastbcubed.align.policies import Policies
 from fastbcubed.align.rows import Alignment, either_id, rows_of_attributes, take_or_null
-from fastbcubed.cells.contingency import SIDES, Codes, Contingency, Excerpt, ScoredRows, excerpt_of
+from fastbcubed.cells.contingency import SIDES, CodesBySide, Contingency, Excerpt, ScoredRows, excerpt_of
 from fastbcubed.errors import (
     AlignmentError,
     ColumnError,
@@ -525,7 +525,7 @@ class Kept:
         every = getattr(self.labels, "all_of", None)
         return nullcontext(partial(self.cluster_labels, side)) if every is None else every(side)
 
-    def excerpt(self, codes: Codes) -> Excerpt:
+    def excerpt(self, codes: CodesBySide) -> Excerpt:
         """Return the cells of these clusters, given as codes by side."""
         return excerpt_of(self.cells, codes, None if self.lazy is None else self.lazy.sizes_of)
 

@@ -15,7 +15,7 @@ from fastbcubed.align.attributes import readable
 from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.contingency import (
     SIDES,
-    Codes,
+    CodesBySide,
     Contingency,
     ScoredRows,
     chosen_of,
@@ -348,7 +348,7 @@ def _first(kept: Kept, parts: Sequence[RowNumbers], counts: Sequence[int]) -> Ro
     return np.concatenate(first)
 
 
-def excerpt(kept: Kept, coverage: Coverage, codes: Codes, columns: Sequence[str]) -> Kept:
+def excerpt(kept: Kept, coverage: Coverage, codes: CodesBySide, columns: Sequence[str]) -> Kept:
     """Return the cells and rows of some non-overlapping clusters, sufficient to open these with some attributes.
 
     All rows are scanned once, and each requested column is read once.
@@ -366,7 +366,9 @@ def excerpt(kept: Kept, coverage: Coverage, codes: Codes, columns: Sequence[str]
     return Kept(table, kept.policies, TableItems(pa.table(own)))
 
 
-def opener(kept: Kept, coverage: Coverage, codes: Codes, columns: Sequence[str], members: int) -> OpenOne:
+def opener(
+    kept: Kept, coverage: Coverage, codes: CodesBySide, columns: Sequence[str], members: int
+) -> OpenOne:
     """Return a function that opens any of these clusters, given side, code and label; rows are read in one pass."""
     part = kept
     if not kept.cells.overlapping and any(own.size for own in codes.values()):
@@ -374,7 +376,7 @@ def opener(kept: Kept, coverage: Coverage, codes: Codes, columns: Sequence[str],
     return lambda side, code, label: open_cluster(part, side, label, columns, members)
 
 
-def _one_sided(kept: Kept, coverage: Coverage, codes: Codes) -> NDArray[np.int64]:
+def _one_sided(kept: Kept, coverage: Coverage, codes: CodesBySide) -> NDArray[np.int64]:
     """Return the rows in these clusters that the other side lacks."""
     found = [np.empty(0, np.int64)]
     for side in codes:

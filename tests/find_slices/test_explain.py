@@ -24,7 +24,7 @@ from fastbcubed.errors import (
     SliceError,
 )
 from fastbcubed.find_slices import losses_by_unit, unit_order
-from fastbcubed.find_slices.losses_by_unit import Codes, Losses
+from fastbcubed.find_slices.losses_by_unit import BinnedCodes, Losses
 from fastbcubed.find_slices.unit_order import UnitOrder
 from fastbcubed.results.explain_items import words_of
 from fastbcubed.runtime.threads import Pool
@@ -284,8 +284,8 @@ def test_sums_of_slices_are_those_of_loops(at_once: int, monkeypatch: pytest.Mon
     losses = Losses(UnitOrder(np.arange(40), unit, starts, 40), values, weight)
     two = np.zeros(256, np.uint8)
     two[2] = 1  # bins 0 and 1 are one code
-    first = Codes(bins[0], two, 2)
-    lasts = [Codes(bins[1], np.empty(0, np.uint8), 3), Codes(bins[2], two, 2)]
+    first = BinnedCodes(bins[0], two, 2)
+    lasts = [BinnedCodes(bins[1], np.empty(0, np.uint8), 3), BinnedCodes(bins[2], two, 2)]
     of_unit = np.bincount(unit, values, unit[-1] + 1)
     for last, sums in zip(lasts, losses.slice_sums([first], lasts), strict=True):
         whole = slice(0, 40)
