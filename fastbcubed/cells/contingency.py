@@ -30,6 +30,7 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Codes
 
 if TYPE_CHECKING:
     from fastbcubed.cells.partitioned import Built
@@ -282,6 +283,15 @@ class ScoredRows:
         """Yield the first row and the cells of consecutive blocks of rows."""
         for start, stop in blocks(self.n_rows):
             yield start, self.cell[start:stop]
+
+    def numbers(self, n_cells: int, of_cell: Codes | None = None) -> Codes:
+        """Return the cell of each row, or the number that its cell has; -1 for unscored rows. Shape (n_rows,)."""
+        found: Codes = np.empty(self.n_rows, np.int32 if n_cells < 2**31 else np.int64)
+        for first, cell in self.stretches():  # as cells in a file take eight bytes each
+            found[first : first + cell.size] = (
+                cell if of_cell is None else np.where(cell < 0, -1, of_cell[cell])
+            )
+        return found
 
     def weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the weights of the given rows."""

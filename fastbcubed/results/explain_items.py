@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.cells.contingency import Confusion, Contingency, ScoredRows
+from fastbcubed.cells.contingency import Confusion, Contingency
 from fastbcubed.errors import (
     ColumnError,
     FastBCubedError,
@@ -195,7 +195,7 @@ def explain(
     columns = columns_of(kept, attributes)
 
     def units() -> Codes:
-        return by_row(kept.rows, kept.cells.n_cells, self.standard_errors.components.by_cell())
+        return self.standard_errors.of_rows()
 
     question = Question([RowScore.of(kept.cells, metric, figures.beta)], loss_name(loss, metric))
     names = {side: name for side, name in self.names.items() if name}
@@ -294,7 +294,7 @@ class RowScore:
     def cells(self) -> Codes:
         """Return the cell of each row. Shape (n_rows,)."""
         assert self.table.rows is not None
-        return by_row(self.table.rows, self.table.n_cells)
+        return self.table.rows.numbers(self.table.n_cells)
 
     def of_means(self, means: Floats) -> float:
         """Return the score, given the means of the item scores."""
@@ -424,17 +424,6 @@ def _all_names(items: Items, extra: AttributeTable | None) -> list[str]:
 
 
 # -- The search ------------------------------------------------------------------------------------
-
-
-def by_row(rows: ScoredRows, n_cells: int, of_cell: Codes | None = None) -> Codes:
-    """Return the cell of each row, or the number that its cell has; -1 for rows without one. Shape (n_rows,).
-
-    Cells in a file are read in stretches, as they take eight bytes each there.
-    """
-    found: Codes = np.empty(rows.n_rows, np.int32 if n_cells < 2**31 else np.int64)
-    for first, cell in rows.stretches():
-        found[first : first + cell.size] = cell if of_cell is None else np.where(cell < 0, -1, of_cell[cell])
-    return found
 
 
 def words_of(items: Items, scored: RowNumbers | None, pool: Pool) -> Callable[[slice], Words]:

@@ -665,19 +665,18 @@ class ScoreErrors:
                 f"units of their own only with {arg('unmatched', 'outside')})"
             )
         n = self.components.n
-        rows = RowUnits.of(table, self._component_of_rows(), n, self._codes_of(unit))
+        rows = RowUnits.of(table, self.of_rows(), n, self._codes_of(unit))
         torn = int(np.count_nonzero(np.bincount(rows.group_of_code) > 1))
         return f"{torn} of {n} components have items of several values" if torn else None
 
-    def _component_of_rows(self) -> NDArray[np.int64]:
+    def of_rows(self) -> Codes:
         """Return the component of each row, -1 for rows that are not scored."""
-        cell = self._kept.rows.cell
-        return np.where(cell < 0, -1, self.components.by_cell()[cell])
+        return self._kept.rows.numbers(self._kept.cells.n_cells, self.components.by_cell())
 
     def beside(self, columns: Mapping[str, Any], codes: NDArray[np.integer], n_groups: int) -> dict[str, Any]:
         """Return columns of scores of groups of rows, with n_units, and each score followed by its standard error."""
         self.require_rows()
-        table, units = self._kept.cells, np.maximum(self._component_of_rows(), 0)
+        table, units = self._kept.cells, np.maximum(self.of_rows(), 0)
         metrics = [m for m in self.metrics if m.name in columns]
         needed = needed_by(metrics, self._figures.beta)
         differ = any(aggregation.differs_within_cells(table, each) for each in needed)
