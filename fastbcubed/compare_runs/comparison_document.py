@@ -506,10 +506,14 @@ def deltas_of(cmp: Comparison) -> Iterator[dict[str, Any]]:
         if row["score"] in shown:
             sense = {"higher": 1, "lower": -1}.get(best[row["score"]], 0) * row["delta"]
             verdict = None if not row["holds"] or not sense else "better" if sense > 0 else "worse"
-            sure = {None: "error unknown", True: "holds", False: "may be chance"}[row["holds"]]
-            said = verdict or (sure if row["delta"] else "the same")
+            said = verdict or chance(row["delta"], row["holds"])
             held = {True: "yes", False: "no" if row["delta"] else "the same", None: ""}[row["holds"]]
             yield {**row, "best": best[row["score"]], "verdict": verdict, "said": said, "held": held}
+
+
+def chance(delta: float, holds: bool | None) -> str:
+    """Return whether chance may explain a difference, in words; `holds` says whether its interval excludes 0."""
+    return {None: "error unknown", True: "holds", False: "may be chance"}[holds] if delta else "the same"
 
 
 def deltas_grid(rows: Sequence[Mapping[str, Any]]) -> Grid:
@@ -612,11 +616,12 @@ def slices_chart(
     if len(cmp.experiments) == 1:
         run, baseline = (cmp[each].overall for each in (cmp.experiments[0], cmp.baseline))
         of_all = run[score] - baseline[score]
-    shown = [
-        {"run": row["run"], "slice": [row[name] for name in names],
-         **{end: row[f"{score}_{end}"] for end in ("delta", "low", "high")}}
-        for row in rows
-    ]  # fmt: skip
+    shown = []
+    for row in rows:
+        delta, low, high = (row[f"{score}_{end}"] for end in ("delta", "low", "high"))
+        holds = None if None in (low, high) else not low <= 0 <= high
+        own = {"run": row["run"], "slice": [row[name] for name in names], "said": chance(delta, holds)}
+        shown.append({**own, "delta": delta, "low": low, "high": high})
     which = "F1" if score == "f1" else score
     said = f"Forest plot: difference of {score} by {label(by)}, with the values of the table below"
     text = f"Lines are {intervals_of(cmp)}; filled dots: the interval excludes 0."

@@ -68,6 +68,8 @@ NOTE, PER_LETTER = 64, 5
 LONGEST = 32
 #: Values that differ by at most this much are the same on an axis.
 ROUNDING = 1e-9
+#: Pixels between the upper end of an axis and the edge of a clipped plot, so that a line at this end is drawn whole.
+EDGE = 2
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
 #: Names of the sides.
 SIDES = {"true": "truth", "pred": "prediction"}
@@ -482,12 +484,7 @@ def deltas_chart(rows: Iterable[Row]) -> Spec:
     title = "difference from the baseline"
     if any(row.get("best") != "neither" for row in own):
         title = f"←\u2002worse\u2003{title}\u2003better\u2002→"
-    return _forest(
-        [_turned(row) if row.get("best") == "lower" else row for row in own],
-        names,
-        ("holds", "does not hold"),
-        title,
-    )
+    return _forest([_turned(row) if row.get("best") == "lower" else row for row in own], names, title)
 
 
 def _turned(row: Row) -> dict[str, Any]:
@@ -497,32 +494,27 @@ def _turned(row: Row) -> dict[str, Any]:
 
 
 def slice_deltas_chart(rows: Sequence[Row], score: str, of_all: float | None, most: int = 20) -> Spec:
-    """Return a forest plot of a score's differences by slice, hollow if the interval includes 0 or is unknown."""
+    """Return a forest plot of a score's differences by slice, hollow if they may be chance, grey if there is none."""
     own, names = [], []
     several = len({row["run"] for row in rows}) > 1
     for row in rows[:most]:
         if row["delta"] is not None:
-            low, high = row["low"], row["high"]
-            holds = None not in (low, high) and not low <= 0 <= high
-            own.append({"delta": row["delta"], "low": low, "high": high, "holds": holds})
+            own.append(row)
             name = ", ".join(map(label, row["slice"]))
             names.append(f"{short(label(row['run']), 12)}: {short(name, 20)}" if several else short(name, 32))
     title = f"difference of {TITLES.get(score, score)} from the baseline"
-    held = ("holds", "does not hold")
-    return _forest(own, names, held, title, of_all)
+    return _forest(own, names, title, of_all)
 
 
-def _forest(
-    rows: Sequence[Row], names: Sequence[str], held: tuple[str, str], title: str, of_all: float | None = None
-) -> Spec:
-    """Return a forest plot of differences, with their intervals if known; hollow where `holds` is false.
+def _forest(rows: Sequence[Row], names: Sequence[str], title: str, of_all: float | None = None) -> Spec:
+    """Return a forest plot of differences, with their intervals if known; hollow where they may be chance.
 
     `of_all` is the difference over all items, drawn as a dashed line.
     """
     points = [
-        {"at": at, "name": name, "delta": row["delta"], "holds": row.get("said") or held[not row.get("holds")]}
+        {"at": at, "name": name, "delta": row["delta"], "said": row["said"]}
         for at, (name, row) in enumerate(zip(names, rows, strict=True))
-    ]  # fmt: skip
+    ]
     spans = intervals_of([{**row, "at": at} for at, row in enumerate(rows)], "at")
     y, axis = names_axis(names), {"format": "+.3~f", "tickCount": 5}
     x = shown("delta:Q", title=title, axis=axis, scale={"padding": 8, "nice": True})
@@ -531,13 +523,17 @@ def _forest(
     if spans:
         ends = {"x": shown("low:Q"), "x2": shown("high"), "y": y}
         drawn.append(marks(spans, "rule", ends, strokeWidth=2, color=LIGHT.ink))
-    filled = {"better": LIGHT.good, "worse": LIGHT.bad, "holds": LIGHT.ink, held[0]: LIGHT.ink}
-    there = sorted({point["holds"] for point in points}, key=lambda kind: [*filled, kind].index(kind))
-    legend = {"columns": 1 if max(map(len, there), default=0) > 16 else 4}
+    fills = {
+        "better": LIGHT.good, "worse": LIGHT.bad, "holds": LIGHT.ink,
+        "may be chance": LIGHT.paper, "the same": LIGHT.calm, "error unknown": LIGHT.paper,
+    }  # fmt: skip
+    strokes = fills | {"may be chance": LIGHT.ink, "error unknown": LIGHT.calm}
+    there = [kind for kind in fills if any(point["said"] == kind for point in points)]
+    legend = {"columns": 4}
     dots = {
-        "x": x, "y": y, "fill": mapped("holds:N", {k: filled.get(k, LIGHT.paper) for k in there}, legend=legend),
-        "stroke": mapped("holds:N", {k: filled.get(k, LIGHT.ink) for k in there}, legend=legend),
-        "tooltip": hints({"of": "name:N", "difference": "delta:Q", "that is": "holds:N"}),
+        "x": x, "y": y, "fill": mapped("said:N", {kind: fills[kind] for kind in there}, legend=legend),
+        "stroke": mapped("said:N", {kind: strokes[kind] for kind in there}, legend=legend),
+        "tooltip": hints({"of": "name:N", "difference": "delta:Q", "that is": "said:N"}),
     }  # fmt: skip
     drawn.append(marks(points, "point", dots, size=60, opacity=1))
     return layers(*drawn, width=WIDTH, height=max(2, len(rows)) * ROW)
@@ -592,11 +588,12 @@ def thresholds_chart(curve: Row) -> Spec:
     axis = {"values": places, "labelExpr": written} if places else {"tickCount": 6}
     title = "threshold (even in log odds)" if curve["log_odds"] else "threshold"
     x = shown("place:Q", title=title, scale=scale, axis=axis)
-    scale = {"domain": curve["axis"], "nice": False}
+    scale = {"domain": curve["axis"], "nice": False, "range": [220, EDGE]}
     y = shown("value:Q", title=None, scale=scale, axis={"grid": True, "tickCount": 5})
     order = [score for score in colours if score in scores] or list(scores)
-    colour = mapped("score:N", {score: colours.get(score, LIGHT.both) for score in order})
-    dash = mapped("score:N", dict(zip(order, ([1, 0], [6, 3], [2, 2]), strict=False)))
+    legend = {"symbolType": "stroke", "symbolSize": 500}  # long enough for two dashes
+    colour = mapped("score:N", {score: colours.get(score, LIGHT.both) for score in order}, legend=legend)
+    dash = mapped("score:N", dict(zip(order, ([1, 0], [6, 3], [2, 2]), strict=False)), legend=legend)
     place = {"x": x, "y": y, "color": colour, "strokeDash": dash}
     drawn = [marks(points, "line", place, interpolate="step-before", strokeWidth=2, clip=True)]
     if best is not None:
@@ -665,14 +662,15 @@ def precision_recall_chart(curve: Row) -> Spec:
         for at, row in enumerate(curve["rows"])
     ]
     low, high = curve["axis"]
-    how = {"scale": {"domain": [low, high], "nice": False}, "axis": {"grid": True, "tickCount": 5}}
+    width, height = WIDTH + 60, WIDTH + 10
+    axis, scale = {"grid": True, "tickCount": 5}, {"domain": [low, high], "nice": False}
     place = {
-        "x": shown("recall:Q", title="recall", **how),
-        "y": shown("precision:Q", title="precision", **how),
+        "x": shown("recall:Q", title="recall", axis=axis, scale={**scale, "range": [0, width - EDGE]}),
+        "y": shown("precision:Q", title="precision", axis=axis, scale={**scale, "range": [height, EDGE]}),
     }
     ordered = {**place, "order": shown("at:Q")}
     drawn = [marks(points, "line", ordered, strokeWidth=2, color=LIGHT.pred, clip=True)]
-    labels = placed(curve["named"], low, high, WIDTH + 60, WIDTH + 10)
+    labels = placed(curve["named"], low, high, width, height)
     for is_best, colour in ((False, LIGHT.pred), (True, LIGHT.ink)):
         rows = [row for row in curve["named"] if row["best"] == is_best]
         text = {"fontSize": 11, "fontWeight": "bold" if is_best else "normal", "color": LIGHT.ink}
@@ -682,7 +680,7 @@ def precision_recall_chart(curve: Row) -> Spec:
             here = [row for row, own in labels if own is beyond and row["best"] == is_best]
             if here:
                 drawn.append(marks(here, "text", {**place, "text": shown("text:N")}, **beyond, **text))
-    return layers(*drawn, width=WIDTH + 60, height=WIDTH + 10)
+    return layers(*drawn, width=width, height=height)
 
 
 SVG = "http://www.w3.org/2000/svg"

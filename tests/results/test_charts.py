@@ -142,7 +142,8 @@ def test_differences_by_slice_are_drawn() -> None:
     )
     chart = fb.charts.deltas(cmp, "part").to_dict()
     dots = next(each for each in layers(chart) if each["mark"]["type"] == "point")
-    assert {row["name"]: row["delta"] for row in dots["data"]["values"]} == {"x": -0.5, "y": 0.0}
+    points = {row["name"]: (row["delta"], row["said"]) for row in dots["data"]["values"]}
+    assert points == {"x": (-0.5, "error unknown"), "y": (0.0, "the same")}  # x is one component
     assert "precision" in dots["encoding"]["x"]["title"]
     with pytest.raises(MetricError, match="no score of the runs has slices"):
         fb.charts.deltas(fb.compare(truth, {"old": old, "new": new}, metrics=["rand"]), "true_size")
@@ -154,6 +155,38 @@ def test_intervals_of_reversed_differences_are_reversed() -> None:
     marks = {each["mark"]["type"]: each for each in layers(plots.deltas_chart(rows))}
     assert marks["rule"]["data"]["values"] == [{"at": 0, "low": 0.1, "high": 0.4}]
     assert marks["point"]["encoding"]["fill"]["scale"] == {"domain": ["better"], "range": [plots.LIGHT.good]}
+
+
+def test_what_is_said_of_a_difference_has_a_look_of_its_own() -> None:
+    said = ["may be chance", "the same", "error unknown", "holds", "worse", "better"]
+    rows = [
+        {"run": "b", "slice": [each], "said": each, "delta": 0.1, "low": None, "high": None} for each in said
+    ]
+    dots = next(
+        each for each in layers(plots.slice_deltas_chart(rows, "f1", None)) if each["mark"]["type"] == "point"
+    )
+    fill, stroke = (dots["encoding"][channel]["scale"] for channel in ("fill", "stroke"))
+    assert {*fill["domain"]} == {*said} and fill["domain"] == stroke["domain"]
+    assert len({*zip(fill["range"], stroke["range"], strict=True)}) == len(said)
+
+
+def test_curves_by_threshold_are_whole_at_1_and_so_are_dashes_in_the_legend() -> None:
+    sweep = fb.sweep(
+        {0: 0, 1: 0, 2: 2}, {"left": [0, 1], "right": [1, 2], "score": [0.9, 0.5]}, items=range(3)
+    )
+    lines = [
+        each
+        for chart in (fb.charts.thresholds(sweep), fb.charts.precision_recall(sweep))
+        for each in layers(chart.to_dict())
+        if each["mark"]["type"] == "line"
+    ]
+    assert len(lines) == 2
+    for line in lines:
+        assert line["mark"]["clip"] and line["encoding"]["y"]["scale"]["domain"][1] == 1
+        assert line["encoding"]["y"]["scale"]["range"][1] >= line["mark"]["strokeWidth"] / 2
+    dash = lines[0]["encoding"]["strokeDash"]
+    length = dash["legend"]["symbolSize"] ** 0.5  # of a symbol that is a stroke
+    assert all(length >= 2 * sum(each) for each in dash["scale"]["range"])
 
 
 def test_every_chart_has_tooltips() -> None:
