@@ -150,6 +150,12 @@ def test_search_finds(site: Path, browser: Any, words: str, page: str) -> None:
         ("zzqx precision recall curve", "gallery.html#the-precision-recall-curve"),  # no page has zzqx
         ("to_dict", "reference/api/Evaluation.html#fastbcubed.Evaluation.to_dict"),
         ("V-measure", "reference/scores/v_measure.html"),
+        (
+            "low recall",
+            "how-to/find-errors.html#low-recall-low-precision-a-few-large-errors-or-many-small-ones",
+        ),
+        ("column meaning", "reference/glossary.html#what-does-a-column-mean"),
+        ("SQLAlchemy", "how-to/tables.html#a-query-by-sqlalchemy-psycopg-or-sqlite3"),
     ],
 )
 def test_search_leads_to_the_heading_that_has_the_words(
