@@ -179,6 +179,8 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
         advice = " Pass its labels_." if hasattr(values, "labels_") else ""
         if isinstance(values, Iterable) and not isinstance(values, str | bytes):
             advice = " Pass list(...) of it."
+        if hasattr(values, "fetchall"):  # a cursor, whose rows are items and clusters
+            advice = " Pass a table of its rows, such as pandas.read_sql(query, connection)."
         raise ColumnError(
             f"{where} should be a one-dimensional array or list, not {type(values).__name__}.{advice}"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import collections
+import contextlib
 import dataclasses
 import datetime
 import decimal
@@ -11,6 +12,7 @@ import enum
 import fractions
 import io
 import itertools
+import sqlite3
 import types
 import uuid
 import warnings
@@ -154,6 +156,14 @@ def test_only_sequences_and_arrays_are_labels(given: Any) -> None:
             ColumnError, match=r"one-dimensional array or list, not .*list\(\.\.\.\) of it|not set"
         ):
             call()
+
+
+def test_a_database_cursor_is_no_table_and_the_error_says_what_reads_its_rows() -> None:
+    with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+        query = "select 1 as item, 2 as cluster"
+        with pytest.raises(ColumnError, match=r"not Cursor\. .*pandas\.read_sql\(query, connection\)"):
+            fb.evaluate(connection.execute(query), {1: 1})
+        assert fb.evaluate(pd.read_sql(query, connection), {1: 1}).f1 == 1
 
 
 @pytest.mark.parametrize(
