@@ -35,7 +35,7 @@ from fastbcubed.compare_runs.gates_of_runs import (
     require_experiments,
     require_worse,
 )
-from fastbcubed.errors import FileFormatError, MetricError, NotKeptError, OptionError, arg
+from fastbcubed.errors import FileFormatError, MetricError, NotKeptError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import from_texts, table_of, to_numpy
 from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.registry import METRICS
@@ -401,10 +401,13 @@ class EstimatedComparison(Comparison):
         >>> cmp.check("f1.low>=0.8", worse={"f1": "significant"})["gate"].to_pylist()
         ['old: f1.low', 'new: f1.low', 'new: f1']
         """
+        worse = {} if worse is None else worse
+        if not isinstance(worse, Mapping) or not all(isinstance(name, str) for name in worse):
+            raise OptionError(
+                f"{arg('worse')} must be a dict from score to number, or to {SIGNIFICANT!r}, not {quoted(worse)}"
+            )
         bounds = as_bounds(gates, {}) if gates or not worse else []
-        asked = [
-            require_worse(_worse_by(name, value), f"{name}={value}") for name, value in (worse or {}).items()
-        ]
+        asked = [require_worse(_worse_by(name, value), f"{name}={value}") for name, value in worse.items()]
         return checked([*self._try(bounds), *self._try_worse(asked)])
 
     def _try(self, bounds: Sequence[Bound]) -> list[Gate]:
@@ -529,7 +532,7 @@ class EstimatedComparison(Comparison):
 
 def _worse_by(name: str, value: Any) -> Bound:
     """Return the bound on how much worse a score may be than the baseline's."""
-    if value == SIGNIFICANT:
+    if isinstance(value, str) and value == SIGNIFICANT:
         return Bound(name, 0.0, end=SIGNIFICANT)
     return Bound(name, number(value, f"worse of {name}", f"a number, or {SIGNIFICANT!r}"))
 

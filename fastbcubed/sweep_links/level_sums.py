@@ -238,9 +238,21 @@ def _from(sums: Floats) -> Floats:
     return sums
 
 
-#: Cumulative sums at each level; and the changes at each level alone.
-UP_TO = Run(_before, _from, lambda counts: np.cumsum(counts, out=counts))
-BY_LEVEL = Run(lambda sums: sums[:-1], lambda sums: sums[:-1], lambda counts: counts[1:])
+def _added_up(counts: NDArray[Any]) -> NDArray[Any]:
+    return np.cumsum(counts, out=counts)
+
+
+def _without_last(sums: Floats) -> Floats:
+    return sums[:-1]
+
+
+def _without_first(counts: NDArray[Any]) -> NDArray[Any]:
+    return counts[1:]
+
+
+#: Cumulative sums at each level; and the changes at each level alone. Named functions, so that sweeps can be pickled.
+UP_TO = Run(_before, _from, _added_up)
+BY_LEVEL = Run(_without_last, _without_last, _without_first)
 
 
 def _entropy(masses: Floats) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 import naive_sampling
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -255,6 +256,13 @@ def test_gates() -> None:
         turned.check(worse={"recall": "significant"})
     with pytest.raises(OptionError, match=r"^worse of recall must be a number, or 'significant', not 'much'"):
         cmp.check(worse={"recall": "much"})
+    for wrong in ([1], np.zeros(2), {1: 2}, "f1", 0, pd.DataFrame({"f1": [1]})):
+        with pytest.raises(
+            OptionError, match=r"^worse must be a dict from score to number, or to 'significant', not "
+        ):
+            cmp.check(worse=wrong)
+    with pytest.raises(OptionError, match=r"^worse of f1 must be a number, or 'significant', not array"):
+        cmp.check(worse={"f1": np.zeros(2)})
     with pytest.raises(OptionError, match="only scores are estimated, not"):
         cmp["old"].check("clusters_pred>=3")
 

@@ -622,6 +622,8 @@ def test_progress_is_told() -> None:
 
 
 def test_sweeps_are_pickled_and_copied(sweep: fb.Sweep) -> None:
+    with pytest.warns(fb.EvaluationWarning):
+        sweep.curve(errors=True)  # its errors are kept
     for again in (pickle.loads(pickle.dumps(sweep)), copy.deepcopy(sweep), copy.copy(sweep)):
         assert again.to_json() == sweep.to_json() and again.best("f1") == sweep.best("f1")
         assert again.evaluate(0.5).overall == sweep.evaluate(0.5).overall
