@@ -8,9 +8,11 @@ not made.
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 import io
 import os
+import pickle
 import random
 import signal
 import sys
@@ -25,7 +27,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 from odd_tables import ODD_TABLES
 from odd_values import ODD
 from public_api import LINKS, MODULES, NEW, OLD, TRUTH, results
@@ -38,7 +43,13 @@ HANGS, WAITS = 60, 600
 LABELS = [1, 1, 1, 2, 2, 3, 3, 4, 5, 5]
 OTHERS = [1, 1, 2, 2, 2, 3, 4, 4, 5, 5]
 SIDES = [LABELS, OTHERS, np.array(LABELS), pa.array(OTHERS), dict(zip("abcdefghij", LABELS, strict=True))]
-TABLES = [pa.table(TRUTH), pa.table(OLD), pa.table(NEW), SIDES[-1]]
+#: Where the results and files are that calls are made of.
+_SAVED = tempfile.TemporaryDirectory()
+FILES = [f"{_SAVED.name}/truth.parquet", Path(f"{_SAVED.name}/truth.csv")]
+TABLES = [
+    pa.table(TRUTH), pa.table(OLD), pa.table(NEW), SIDES[-1], pd.DataFrame(OLD), pl.DataFrame(NEW), *FILES,
+]  # fmt: skip
+RUNS = {"old": pa.table(OLD), "new": pa.table(NEW)}
 
 #: Tables of which a column is replaced by an odd one, and the arguments that may be such tables.
 COLUMNS = {"TRUTH": TRUTH, "OLD": OLD, "NEW": NEW, "LINKS": LINKS}
@@ -174,11 +185,45 @@ GOOD: dict[str, list[Any]] = {
     "sources": [None, False],
     "draw": ["draws"],
     "stratum": [None, "country"],
+    # of one function or method
+    "evaluate.attributes": [None, pa.table(TRUTH), FILES[0], {"kind": list("xxxyyyxxyy")}],
+    "evaluate.unit": ["component", "item"],
+    "compare.baseline": [None, "old", "new"],
+    "compare.attributes": [None, pa.table(TRUTH)],
+    "diff.truth": [None, pa.table(TRUTH), SIDES[-1]],
+    "estimate.prediction": [*TABLES, RUNS, TABLES[:2]],
+    "estimate.baseline": [None, "old", "new"],
+    "sweep.items": [None, pa.table(TRUTH), list("abcdefghijk")],
+    "load.directory": [f"{_SAVED.name}/saved {name}" for name in ("ev", "cmp", "diff", "est", "sweep")],
+    "from_parquet.path": FILES,
+    "example.name": ["patentsview", "wordnet_verbs"],
+    "cluster.which": [1, 2, "1", 5.0, -1],
+    "item.which": ["a", "j", "z"],
+    "items.true_cluster": [None, 1, 9],
+    "items.pred_cluster": [None, 1, 9],
+    "subset.which": [[True] * 5 + [False] * 5, np.arange(10) % 2 == 0, pa.array([True, None] * 5)],
+    "report.explain": [None, "country", ["country", "true_size"], False],
+    "report.path": ["here.html", "folder", None],
+    "ids.by": ["cluster", "item"],
+    "changes.by": [None, "country"],
+    "check.worse": [{"f1": 0.1}, {"f1": "significant"}, {"nope": 0}, {"f1": np.zeros(2)}, {1: 2}, None],
+    "at.threshold": [0.5, 0.7, 0.65, 2, -1],
 }
-
-
-#: Where the results are that calls are made of.
-_SAVED = tempfile.TemporaryDirectory()
+#: Keywords of functions that take any: scores of gates, and options that are handed on.
+ANY: dict[str, tuple[str, ...]] = {
+    "check": ("f1", "precision", "pair_f1", "nope", "items"),
+    "evaluate": ("metrics", "slices", "keep", "engine", "unmatched", "nope", "beta"),
+    "extended_bcubed": ("unmatched", "nulls", "engine", "duplicates"),
+    "cice_bcubed": ("unmatched", "nulls", "duplicates"),
+}
+#: What objects do without a method of their own.
+OPERATORS: dict[str, Callable[[Any], Any]] = {
+    "copied": copy.copy,
+    "deeply copied": copy.deepcopy,
+    "pickled": lambda each: pickle.loads(pickle.dumps(each)),
+    "equal": lambda each: each == each,
+    "str": str,
+}
 
 
 class Hang(BaseException):
@@ -190,6 +235,11 @@ class Subject(NamedTuple):
 
     name: str
     function: Callable[..., Any]
+
+    @property
+    def is_value(self) -> bool:
+        """Whether this is a property of a result."""
+        return isinstance(self.function, partial) and self.function.func is _get
 
     @property
     def share(self) -> str:
@@ -230,13 +280,27 @@ def subjects() -> list[Subject]:
 
 
 def methods(name: str, thing: Any) -> list[Subject]:
-    """Return the public methods of a result, or of a part of one."""
+    """Return the public methods of a result, or of a part of one, its properties, and what any object does."""
     names = [each for each in dir(thing) if not each.startswith("_")]  # what is promised alone
-    return [
-        Subject(f"{name}.{each}", getattr(thing, each))
-        for each in names
-        if ours(inspect.getattr_static(type(thing), each, None))
-    ]
+    fixed = {each: inspect.getattr_static(type(thing), each, None) for each in names}
+    found = [Subject(f"{name}.{each}", getattr(thing, each)) for each in names if ours(fixed[each])]
+    if type(thing).__module__.startswith("fastbcubed"):
+        values = [
+            each
+            for each in names
+            if hasattr(fixed[each], "__get__") and not callable(fixed[each]) and not ours(fixed[each])
+        ]
+        found += [Subject(f"{name}.{each}", partial(_get, thing, each)) for each in values]
+        found += [Subject(f"{name} {each}", partial(_of, how, thing)) for each, how in OPERATORS.items()]
+    return found
+
+
+def _get(thing: Any, name: str, /) -> Any:
+    return getattr(thing, name)
+
+
+def _of(how: Callable[[Any], Any], thing: Any, /) -> Any:
+    return how(thing)
 
 
 def ours(function: Any) -> bool:
@@ -260,6 +324,8 @@ def objects() -> dict[str, Any]:
 def _objects() -> dict[str, Any]:
     found = {**results(), "bins": fb.bins("weight", 10)}
     links, truth, new = pa.table(LINKS), pa.table(TRUTH), pa.table(NEW)
+    pq.write_table(truth, FILES[0])
+    pyarrow.csv.write_csv(truth, FILES[1])
     found["ev of items"] = fb.evaluate(truth, new, slices="country", keep="items", attributes=truth)
     found["ev of labels"] = fb.evaluate(LABELS, OTHERS)
     found["ev on disk"] = fb.evaluate(truth, new, engine="disk", out=f"{_SAVED.name}/of items", keep="items")
@@ -304,9 +370,10 @@ class Generator:
         self.subjects = subjects()
         self.shares = {share: [each for each in self.subjects if each.share == share] for share in SHARES}
 
-    def argument(self, name: str) -> tuple[str, Any]:
+    def argument(self, name: str, function: str = "") -> tuple[str, Any]:
         """Return a value and its name: good, odd, a table with an odd column, or odd values in a list."""
         lot = self.random.random()
+        own = f"{function}.{name}"
         if name == "gates":
             text = self.random.choice(GATES)
             return repr(text), text
@@ -321,9 +388,9 @@ class Generator:
         if lot < 0.6 and name in RESULTS:
             key = self.random.choice(RESULTS[name])
             return f"objects()[{key!r}]", objects()[key]
-        if lot < 0.6 and name in GOOD:
-            k = self.random.randrange(len(GOOD[name]))
-            return f"GOOD[{name!r}][{k}]", GOOD[name][k]
+        if lot < 0.6 and (key := own if own in GOOD else name) in GOOD:
+            k = self.random.randrange(len(GOOD[key]))
+            return f"GOOD[{key!r}][{k}]", GOOD[key][k]
         key = self.random.choice(list(ODD))
         if lot > 0.97:
             return f"[ODD[{key!r}]()] * 10", [ODD[key]()] * 10
@@ -337,18 +404,21 @@ class Generator:
     def arguments(self, subject: Subject) -> tuple[list[tuple[str, Any]], dict[str, tuple[str, Any]]]:
         """Return arguments by position and by name."""
         by_position, by_name = [], {}
+        argument = partial(self.argument, function=subject.name.rpartition(".")[2])
         for each in inspect.signature(subject.function).parameters.values():
             wanted = each.default is each.empty or each.name in LONG or self.random.random() < 0.3
             if each.kind is each.VAR_POSITIONAL:
-                by_position += [self.argument(each.name) for _ in range(self.random.randrange(3))]
+                by_position += [argument(each.name) for _ in range(self.random.randrange(3))]
             elif each.kind is each.VAR_KEYWORD:
-                pass
+                names = ANY.get(argument.keywords["function"], ())
+                chosen = self.random.sample(names, k=min(len(names), self.random.choice([0, 0, 1, 2])))
+                by_name |= {name: argument(name) for name in chosen}
             elif each.kind is each.KEYWORD_ONLY:
-                by_name |= {each.name: self.argument(each.name)} if wanted else {}
+                by_name |= {each.name: argument(each.name)} if wanted else {}
             elif each.kind is each.POSITIONAL_ONLY or (wanted and each.default is each.empty):
-                by_position.append(self.argument(each.name))
+                by_position.append(argument(each.name))
             elif wanted:
-                by_name[each.name] = self.argument(each.name)
+                by_name[each.name] = argument(each.name)
         if subject.name in OF_ONE:
             by_name["metrics"] = "['f1']", ["f1"]
         return by_position, by_name
@@ -408,6 +478,8 @@ def failures(seed: int, n: int) -> Iterator[Failure]:
             yield Failure(call, f"leftover: {hidden}", subject.name)
             for path in hidden:
                 (Path("spilled", path) if os.path.lexists(f"spilled/{path}") else Path(path)).unlink()
+        elif subject.is_value:
+            pass  # values have methods that are not promised
         elif returned and len(before) < 1000 and (further := methods("it", returned[0])):
             asked += [
                 (made.random.choice(further), f"it = {call}; ") for _ in range(made.random.randrange(3))

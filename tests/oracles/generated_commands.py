@@ -2,13 +2,14 @@
 
 A command ends with 0, with 1 if a gate fails, or with 2 after a message. Gates are built so that one either always
 passes or always fails, which says which of 0 and 1 it is. It fails if it ends otherwise, reports an error of its own,
-gives a warning past `fastbcubed`, or does not end.
+gives a warning past `fastbcubed`, prints what is not JSON under `--json`, or does not end.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import random
 import shutil
@@ -62,7 +63,7 @@ SAVED = {
 #: Files of the directory, good and odd.
 FILES = [
     "truth.parquet", "new.parquet", "links.parquet", "pairs.csv", "baseline", "empty.csv", "empty.parquet",
-    "text.parquet",
+    "text.parquet", "planted.parquet",
     "odd.csv", "half.parquet", "twice.csv", "objects.jsonl", "deep.jsonl", "no rows.parquet", "nulls.parquet", "folder",
     "nowhere.parquet", "binary", "latin.csv", "names.csv", "kinds.parquet", "damaged", *SAVED,
 ]  # fmt: skip
@@ -95,7 +96,7 @@ WRITES = [
     "é" * 500,
 ]
 #: Flags that name what is written.
-WRITING = ("--out", "--report", "--summary", "--spill-dir", "--prediction-out")
+WRITING = ("--out", "--report", "--summary", "--spill-dir", "--prediction-out", "--ids", "--item-ids")
 #: Gates that always pass, and some that always fail: scores are between, and the files are of ten items.
 PASS = ["--fail-under=f1=0", "--fail-over=largest_pred=1000", "--fail-under=items=1", "--fail-under=f1.low=0"]
 FAIL = ["--fail-under=f1=1", "--fail-over=largest_pred=1", "--fail-under=items=1000", "--fail-under=f1.low=1"]
@@ -162,7 +163,9 @@ class Commands:
         files = [self.odd_file() if lot() < 0.25 else file for file in POSITIONAL[name]]
         if name in ("show", "explain", "report") and lot() < 0.5:
             files = [pick.choice([*SAVED, "damaged"])]
-        if name == "compare" and lot() < 0.3:  # more runs, some with names
+        if name == "explain" and lot() < 0.4:  # something to be found
+            files = ["planted.parquet", "found.parquet"]
+        if name in ("compare", "estimate") and lot() < 0.3:  # more runs, some with names
             files += pick.choice(
                 [["third=new.parquet"], ["new.parquet", "old.parquet"], ["x=baseline", "new.parquet"]]
             )
@@ -207,12 +210,19 @@ def run(words: list[str]) -> None:
     assert code in (0, 1, 2), f"exit code {code}: {said}"
     assert code != 2 or said.strip(), "exit code 2 without a message"
     gates = [word for word in words if word.startswith(("--fail", "--baseline"))]
+    if "--json" in words and code != 2 and not {"-h", "--help"} & {*words}:
+        answer = out.buffer.getvalue().decode()
+        json.loads(answer, parse_constant=no_json)
     if not gates:
         assert code != 1, f"exit code 1 without a gate: {said}"
     elif code != 2 and set(gates) <= {*PASS, *FAIL}:
         assert code == int(not set(gates) <= set(PASS)), f"exit code {code}: {said}"
     out.detach()
     err.detach()
+
+
+def no_json(word: str) -> None:
+    raise AssertionError(f"{word} in JSON")
 
 
 if __name__ == "__main__":  # python tests/oracles/generated_commands.py SEED N, in an empty directory

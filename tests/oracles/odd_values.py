@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import os
 import pathlib
+import uuid
+import zoneinfo
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -16,6 +18,8 @@ import polars as pl
 import pyarrow as pa
 
 __all__ = ["ODD", "Hostile"]
+
+ZONES = [zoneinfo.ZoneInfo("Asia/Tokyo"), datetime.UTC]
 
 
 class Hostile:
@@ -59,6 +63,16 @@ def lazy_that_fails() -> pl.LazyFrame:
 
 def lazy_that_fails_late() -> pl.LazyFrame:
     return pl.LazyFrame(frame()).with_columns(pl.col("item").cast(pl.Int64).alias("weight"))
+
+
+def ten_run_ends(values: Any) -> pa.RunEndEncodedArray:
+    return pa.RunEndEncodedArray.from_arrays(pa.array([4, 10], pa.int32()), values)
+
+
+def twice_encoded() -> pa.DictionaryArray:
+    """Return a dictionary whose values are a dictionary themselves."""
+    inner = pa.array(["a", "b", "a"]).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0, 1] * 2, pa.int8()), inner)
 
 
 def fail(*_: Any) -> Any:
@@ -305,5 +319,69 @@ ODD: dict[str, Callable[[], Any]] = {
     "pa.table(view)": lambda: pa.table(frame(item=pa.array(list("abcdefghij"), pa.string_view()))),
     "pa.table(null names)": lambda: pa.table([pa.array([1])], [""]),
     "pa.reader": lambda: pa.table(frame()).to_reader(),
+    # labels that are equal in one type and not in another, and mixtures
+    "[10, 10.0]": lambda: [10, 10.0] * 5,
+    "[True, 1]": lambda: [True, 1] * 5,
+    "[0.0, -0.0]": lambda: [0.0, -0.0] * 5,
+    "['10', 10]": lambda: ["10", 10] * 5,
+    "[2**63, 0.5]": lambda: [2**63, 0.5] * 5,
+    "[2**64, -1]": lambda: [2**64, -1] * 5,
+    "[Decimal]": lambda: [Decimal("1.0"), Decimal("1.00"), Decimal("1E+30"), Decimal("NaN"), 1] * 2,
+    "[Fraction]": lambda: [Fraction(1, 3), Fraction(2)] * 5,
+    "[dates of two zones]": lambda: (
+        [datetime.datetime(2020, 1, 1, k, tzinfo=zone) for k, zone in enumerate(ZONES)] * 5
+    ),
+    "[date, datetime]": lambda: [datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1)] * 5,
+    "[aware, naive]": lambda: (
+        [datetime.datetime(2020, 1, 1, tzinfo=ZONES[0]), datetime.datetime(2020, 1, 1)] * 5
+    ),
+    "[far dates]": lambda: [datetime.date(1, 1, 1), datetime.date(9999, 12, 31)] * 5,
+    "[UUID]": lambda: [uuid.UUID(int=k // 2) for k in range(10)],
+    "[np scalars]": lambda: (
+        [np.int8(1), np.uint64(2**64 - 1), np.float32(0.1), np.str_("a"), np.bool_(True)] * 2
+    ),
+    "[pd.Timestamp]": lambda: [pd.Timestamp("2020", tz="UTC"), pd.NaT] * 5,
+    "pd.Series(datetimes mixed)": lambda: pd.Series(
+        [pd.Timestamp("2020"), "2020", 2020, None, 2.5] * 2, dtype=object
+    ),
+    "pd.Categorical(unused)": lambda: pd.Series(pd.Categorical([1, 1, 2, 2, 3] * 2, [0, 1, 2, 3, 4, 5])),
+    "pd.Categorical(mixed)": lambda: pd.Categorical(["a", 1, 1.5, None, "a"] * 2),
+    "pd.Categorical(intervals)": lambda: pd.cut(pd.Series(range(10)), 3),
+    "pd.Series(string)": lambda: pd.Series(["a", None] * 5, dtype="string"),
+    "pd.Series(Float64)": lambda: pd.Series([1.0, None] * 5, dtype="Float64"),
+    "pd.Series(arrow decimal)": lambda: pd.Series(
+        [Decimal(1), None] * 5, dtype=pd.ArrowDtype(pa.decimal128(9, 2))
+    ),
+    "pd.Series(arrow tz)": lambda: pd.Series(range(10)).astype("timestamp[us, tz=America/Lima][pyarrow]"),
+    "pd.DataFrame(mixed)": lambda: pd.DataFrame(
+        frame(cluster=pd.Series([10, 10.0, "10", True, 1] * 2, dtype=object))
+    ),
+    "pd.DataFrame(unused)": lambda: pd.DataFrame(
+        frame(cluster=pd.Categorical([2, 2, 3, 3, 4] * 2, [1, 2, 3, 4]))
+    ),
+    "pl.Series(tz)": lambda: pl.Series(
+        [datetime.datetime(2020, 1, k + 1) for k in range(10)]
+    ).dt.replace_time_zone("Asia/Tokyo"),
+    "pl.Series(struct)": lambda: pl.Series([{"a": 1}] * 10),
+    "pl.Series(null)": lambda: pl.Series([None] * 10),
+    "pl.Series(duration)": lambda: pl.Series([datetime.timedelta(k) for k in range(10)]),
+    "pa.array(tz)": lambda: pa.array([datetime.datetime(2020, 1, 1)] * 10, pa.timestamp("us", "Asia/Tokyo")),
+    "pa.array(decimal128)": lambda: pa.array([Decimal("1.50"), None] * 5, pa.decimal128(10, 2)),
+    "pa.array(dictionary of dictionary)": lambda: twice_encoded(),
+    "pa.array(run ends of dictionary)": lambda: ten_run_ends(pa.array(["a", "b"]).dictionary_encode()),
+    "pa.array(run ends of lists)": lambda: ten_run_ends(pa.array([[1], [2]])),
+    "pa.array(dictionary of decimals)": lambda: pa.array([Decimal("1.5"), None] * 5).dictionary_encode(),
+    "pa.array(null codes)": lambda: pa.DictionaryArray.from_arrays(
+        pa.array([0, None] * 5, pa.int8()), pa.array(["a", "unused"])
+    ),
+    "pa.array(uint64)": lambda: pa.array([2**64 - 1, 0] * 5, pa.uint64()),
+    "pa.array(extension)": lambda: pa.array([bytes(16)] * 10, pa.binary(16)).cast(pa.uuid()),
+    "pa.chunked(dictionaries)": lambda: pa.chunked_array(
+        [pa.array(list("aabbc")).dictionary_encode(), pa.array(list("cbaab")).dictionary_encode()]
+    ),
+    "pa.table(tz)": lambda: pa.table(frame(cluster=pa.array([0] * 10, pa.timestamp("ns", "Europe/Paris")))),
+    "pa.table(decimal)": lambda: pa.table(
+        frame(cluster=pa.array([Decimal("1.50"), None] * 5, pa.decimal128(10, 2)))
+    ),
     "pa.batch": lambda: pa.table(frame()).to_batches()[0],
 }
