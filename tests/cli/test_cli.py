@@ -19,7 +19,7 @@ import pytest
 from versions import arrow_imports_no_pandas, rich_knows_widths
 
 import fastbcubed as fb
-from fastbcubed.cli import commands, demo_command, evaluate_command, warm_up_command
+from fastbcubed.cli import commands, demo_command, evaluate_command
 from fastbcubed.cli import main as cli
 from fastbcubed.cli.json_keys import help_text
 from fastbcubed.cli.output import in_flags
@@ -679,52 +679,6 @@ def test_what_the_demo_says_is_so() -> None:
 
 
 # warm-up
-
-
-@pytest.mark.process
-@pytest.mark.slow
-def test_after_warm_up_nothing_is_compiled(tmp_path_factory, tmp_path) -> None:
-    cache = tmp_path_factory.mktemp("kernels")  # of its own: those of other tests would hide what is missing
-    own = {"NUMBA_CACHE_DIR": str(cache)}
-    done = _run("warm-up", cwd=tmp_path, env=own, timeout=900)
-    assert done.returncode == 0 and b"fastbcubed: kernels are cached in " in done.stderr and not done.stdout
-    assert not list(tmp_path.iterdir())
-    assert len(list(cache.rglob("*.nbc"))) == warm_up_command.N_KERNELS
-    count = """
-import sys
-from importlib import import_module
-from numba.core import event
-from fastbcubed.cli.main import main
-with event.install_listener("numba:compile", event.RecordingListener()) as seen:
-    main(sys.argv[1:])
-assert not seen.buffer, seen.buffer
-"""
-    folder = Path(fb.__file__).parent / "data" / "patentsview"
-    files = [str(folder / name) for name in ("truth.parquet", "pred_20211230.parquet")]
-    package = str(Path(fb.__file__).parents[1])
-    environment = {**os.environ, **own, "PYTHONPATH": package, "FASTBCUBED_INTERPRET": "0"}
-    few = []
-    for k, (labels, kind) in enumerate(
-        [(range(7), pa.int64()), (range(7), pa.int32()), ([2**40, -5, 7], pa.int64())]
-    ):
-        few.append(tmp_path / f"few {k}.parquet")
-        side = pa.array([*labels] * (280_000 // len(labels)), kind)
-        pq.write_table(pa.table({"truth": side[: 1 << 18], "prediction": side[1 : (1 << 18) + 1]}), few[-1])
-    slices, runs = ["--slice", "country,year"], [files[1], str(folder / "pred_20200929.parquet")]
-    for given in (
-        ["evaluate", *files, *slices, "--metric", "all"],
-        ["evaluate", *files, *slices, "--engine", "disk", "--out", str(tmp_path / "out")],
-        ["evaluate", *files, "--engine", "disk", "--json"],
-        *(["evaluate", "truth", "prediction", "--table", str(table)] for table in few),
-        ["compare", files[0], *runs],
-        ["compare", files[0], *runs, "--weight", "n_coinventors", "--bootstrap", "40"],
-        ["diff", *runs, "--truth", files[0]],
-        ["estimate", *files],
-        ["demo"],
-    ):
-        command = [sys.executable, "-c", count, *given]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
-        assert not done.returncode, done.stderr
 
 
 @pytest.mark.process

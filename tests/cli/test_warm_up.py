@@ -1,10 +1,14 @@
-"""Compilation ahead of use in two processes; for what it compiles, see test_cli.py."""
+"""Compilation ahead of use: of all that commands call, in two processes."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import fastbcubed as fb
@@ -16,6 +20,75 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="there one process compiles"),
     pytest.mark.skipif(jit.never_compiled(), reason="kernels are not compiled"),
 ]
+
+ROOT = Path(fb.__file__).parents[1]
+TRUTH, OLD, NEW = (
+    str(ROOT / "fastbcubed" / "data" / "patentsview" / f"{name}.parquet")
+    for name in ("truth", "pred_20200929", "pred_20211230")
+)
+
+#: Runs commands, and prints the kernels that they called, each with the types of its arguments.
+USED = """
+import contextlib, gc, json, sys
+from fastbcubed.cli import main, warm_up_command
+from fastbcubed.kernels.jit import Kernel
+warm_up_command.available_threads = lambda: 1
+with contextlib.redirect_stdout(sys.stderr):
+    for words in json.loads(sys.argv[1]):
+        assert main.main(words) == 0, words
+kernels = [each for each in gc.get_objects() if isinstance(each, Kernel)]
+print(json.dumps([f"{each.__name__}{types}" for each in kernels for types in each.signatures]))
+"""
+
+
+def used_by(*commands: list[str], **variables: str) -> set[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
+    command = [sys.executable, "-c", USED, json.dumps(commands)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert not done.returncode, done.stderr
+    used = json.loads(done.stdout)
+    assert len(used) == len(set(used))
+    return set(used)
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_commands_call_only_kernels_that_warm_up_has_called(tmp_path) -> None:
+    """So that nothing is compiled after it. Kernels are kept between runs, as to compile all takes minutes."""
+    made = used_by(["warm-up"])
+    assert len(made) == warm_up_command.N_KERNELS
+    few = []
+    for labels, kind in ((range(7), pa.int64()), (range(7), pa.int32()), ([2**40, -5, 7], pa.int64())):
+        few.append(str(tmp_path / f"few {len(few)}.parquet"))
+        side = pa.array([*labels] * (280_000 // len(labels)), kind)
+        pq.write_table(pa.table({"truth": side[: 1 << 18], "prediction": side[1 : (1 << 18) + 1]}), few[-1])
+    slices = ["--slice", "country,year"]
+    used = used_by(
+        ["evaluate", TRUTH, NEW, *slices, "--metric", "all"],
+        ["evaluate", TRUTH, NEW, *slices, "--engine", "disk", "--out", str(tmp_path / "out")],
+        ["evaluate", TRUTH, NEW, "--engine", "disk", "--json"],
+        *(["evaluate", "truth", "prediction", "--table", table] for table in few),
+        ["compare", TRUTH, NEW, OLD],
+        ["compare", TRUTH, NEW, OLD, "--weight", "n_coinventors", "--bootstrap", "40"],
+        ["diff", NEW, OLD, "--truth", TRUTH],
+        ["estimate", TRUTH, NEW],
+        ["demo"],
+        FASTBCUBED_INTERPRET="0",
+    )
+    assert len(used) > 50 and used <= made, used - made
+
+
+@pytest.mark.process
+@pytest.mark.weekly
+def test_two_processes_keep_every_kernel(tmp_path) -> None:
+    cache = tmp_path / "kernels"  # those of other tests would hide what is missing
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-m", "fastbcubed", "warm-up"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert done.returncode == 0 and "fastbcubed: kernels are cached in " in done.stderr and not done.stdout
+    assert [*tmp_path.iterdir()] == [cache]
+    assert len(list(cache.rglob("*.nbc"))) == warm_up_command.N_KERNELS
+
 
 SECOND = """
 import os, signal, sys
@@ -91,7 +164,7 @@ def test_the_second_process_ends_with_the_first(second, counted, tmp_path) -> No
 def test_a_signal_ends_both_processes(number, tmp_path) -> None:
     environment = {
         **os.environ,
-        "PYTHONPATH": os.path.dirname(os.path.dirname(fb.__file__)),
+        "PYTHONPATH": str(ROOT),
         "NUMBA_CACHE_DIR": str(tmp_path / "kernels"),
         "TMPDIR": str(tmp_path),
     }

@@ -70,7 +70,7 @@ def said(hits: Counter[str], n_samples: int) -> str:
     return ", ".join(f"{score} {n} of {n_samples}" for score, n in hits.items())
 
 
-@pytest.mark.slow
+@pytest.mark.weekly
 def test_intervals_by_component_cover() -> None:
     hits = covered(1000, seed=21)
     assert all(hits[score] >= 930 for score in SCORES), said(hits, 1000)  # ends that move on cover more

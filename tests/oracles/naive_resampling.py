@@ -159,8 +159,12 @@ def accuracy(drawn: Sequence[tuple[float, Figures]], n: float) -> float:
 
 def errors_by_deletion(every: Sequence[Figures]) -> dict[str, float]:
     """Return the jackknife: the scores without each component in turn."""
-    n = len(every)
-    found = [scores([(1, own) for k, own in enumerate(every) if k != out]) for out in range(n)]
+    n, of_alike, found = len(every), {}, []
+    for out, own in enumerate(every):
+        alike = repr({name: value for name, value in own.items() if name != "table"})  # most are of one item
+        if alike not in of_alike:
+            of_alike[alike] = scores([(1, own) for k, own in enumerate(every) if k != out])
+        found.append(of_alike[alike])
     return {name: math.sqrt(_squares([each[name] for each in found]) * (n - 1) / n) for name in found[0]}
 
 
