@@ -149,7 +149,8 @@ def by_names(arguments: Mapping[str, Any], sides: Iterable[str]) -> Callable[[An
         places += ["truth", "prediction", "baseline", "experiment", "runs"]
     for name in arguments.keys() & places:
         given, kind = arguments[name], os.PathLike if name == "weight" else str | os.PathLike
-        each = given.values() if isinstance(given, Mapping) else [given]
+        # a side that is a mapping has a label of each item
+        each = given.values() if name == "runs" and isinstance(given, Mapping) else [given]
         found += [path_of(path) for path in each if isinstance(path, kind)]
     if arguments.get("paths") or not found:
         return lambda value: value

@@ -678,6 +678,14 @@ def test_paths_are_shown_on_request(places: dict[str, str], tmp_path: Path) -> N
     assert list(diff.names.values()) == [places["old/run"], places["new/run"], places["truth"]]
 
 
+def test_labels_of_items_are_no_paths() -> None:
+    """They are as many as the items, and to compare each with all others would take minutes."""
+    attributes = {"item": [0, 1], "old/label": ["x", "y"]}
+    sides = {0: "old/label", 1: "b"}, {0: "a", 1: "a"}
+    ev = fb.evaluate(*sides, attributes=attributes, slices="old/label")
+    assert ev.manifest["arguments"]["slices"] == "old/label"
+
+
 def test_a_saved_result_is_sliced_though_it_has_no_paths(places: dict[str, str], tmp_path: Path) -> None:
     """By columns of either side, and by attributes: they are in its own files."""
     fb.evaluate(places["truth"], places["new/run"], attributes=places["more"], out="result", keep="items")
