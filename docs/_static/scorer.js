@@ -20,18 +20,25 @@ function readIndex() {
   }
 }
 
-// Sphinx finds only pages that have every word of a query. If only the lists do, add the pages that have most of the words.
+// Sphinx finds only pages that have every word of a query. If only the lists do, add the pages that have most of the words. And a
+// sentence may have a word too many: of three words, a heading that has most leads to its page although the page lacks another.
 const LISTS = /^(CHANGELOG|CONTRIBUTING|benchmarks\/)/;
+const SCORES = /^docs\/reference\/scores\//; // pages with the same headings
 const withEveryWord = Search.performTermsSearch;
 Search.performTermsSearch = (words, excluded) => {
   const found = withEveryWord(words, excluded);
-  if (found.some(([page]) => !LISTS.test(page))) return found;
+  const known = found.some(([page]) => !LISTS.test(page));
+  if (known && words.size < 3) return found;
+  if (index.words === null) readIndex();
+  const share = (page) => Math.max(0, ...(index.headings.get(page) ?? []).map((each) => each.share));
   const pages = new Map(); // each with its result and how many of the words it has
   for (const each of [...words].flatMap((word) => withEveryWord(new Set([word]), excluded)))
     pages.set(each[0], { each, n: (pages.get(each[0])?.n ?? 0) + 1 });
   const guides = [...pages.values()].filter(({ each }) => !LISTS.test(each[0]));
   const most = Math.max(...guides.map(({ n }) => n));
-  return [...found, ...guides.filter(({ n }) => n === most).map(({ each }) => each)];
+  const best = Math.max(0.6, ...found.map(([page]) => (LISTS.test(page) ? 0 : share(page) + 0.05)));
+  const isBetter = ({ each }) => !SCORES.test(each[0]) && share(each[0]) > best;
+  return [...found, ...guides.filter(known ? isBetter : ({ n }) => n === most).map(({ each }) => each)];
 };
 
 // Below a result that leads to a whole page is a link to the section that has most of the words, of which rare ones count more.
@@ -87,7 +94,7 @@ var Scorer = {
     const [page, , anchor, , , , kind] = result;
     const score = kind === "text" ? scoreText(result) : result[4];
     if (LISTS.test(page)) return score / 20 - 100;
-    if (/^docs\/reference\/scores\//.test(page) && anchor) return score / 4; // headings that all these pages have
+    if (SCORES.test(page) && anchor) return score / 4;
     if (/^docs\/reference\/api\/Evaluation$/.test(page)) return score + 1; // of several methods of one name
     return /^docs\/(start|how-to|explanation)/.test(page) ? score + 4 : score;
   },
