@@ -23,10 +23,12 @@ from fastbcubed.find_slices.unit_order import UnitOrder
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
     as_floats,
+    codes_of,
     combined,
     from_numpy,
     is_null,
     plain,
+    read_only,
     storage_of,
     take_rows,
     to_numpy,
@@ -38,6 +40,8 @@ from fastbcubed.types import Codes, Floats
 
 #: Maximum number of values of a column that are examined; rarer ones are pooled.
 MOST_VALUES = 200
+#: Maximum number of values with codes of one byte, and of values in all dictionaries of such a column.
+MOST_CODES, MOST_IN_DICTIONARIES = 256, 1 << 16
 #: Maximum number of rare values that the name of their slice lists.
 FEW_NAMED = 3
 #: Numeric columns with at most this many distinct values are categories; for others, number of quantile bins from which
@@ -105,16 +109,18 @@ def code_column(
     given = pa.types.is_dictionary(values.type) and not pa.types.is_nested(values.type.value_type)
     values = values if given else storage_of(plain(values))
     kind = values.type.value_type if given else values.type
+    numbered = _Numbered.of_few(values, losses.order) if given else None
     if not given and values.null_count == len(values):
         return "it has no value"
     if pa.types.is_nested(kind):
         return f"it has type {kind}, which is not plain"
     if not named and not pa.types.is_floating(kind) and not pa.types.is_decimal(kind):
-        if not pa.types.is_temporal(kind) and _is_id(values, losses.order):
+        many = numbered is None or len(numbered.known) > _most_without_ids(losses.order.sampled)
+        if many and not pa.types.is_temporal(kind) and _is_id(values, losses.order):
             return "nearly every value occurs in one group of items only, as with ids"
     if not given and (number := _as_numbers(values)) is not None:
         return _ranges(name, number, _Plain(values, number, losses.order), losses, min_items)
-    numbered = _Numbered.of(values, losses.order)
+    numbered = numbered or _Numbered.of(values, losses.order)
     known = numbered.known
     if known.null_count == len(known):
         return "it has no value"
@@ -130,7 +136,7 @@ def _is_id(values: pa.ChunkedArray, order: UnitOrder) -> bool:
     """Return whether nearly all items have a value that no item of another unit has."""
     sample = pa.chunked_array([take_rows(values, order.rows[: order.sampled])])
     codes, known = number_values(storage_of(plain(sample)))
-    if len(known) <= max(2, DIFFERENT * codes.size):
+    if len(known) <= _most_without_ids(codes.size):
         return False
     first, crosses = np.full(len(known), -1), np.zeros(len(known), np.bool_)
     kernels.slices.find_spread(codes, order.unit[: codes.size], first, crosses)
@@ -138,31 +144,73 @@ def _is_id(values: pa.ChunkedArray, order: UnitOrder) -> bool:
     return bool(np.count_nonzero(crosses[codes]) <= (1 - OF_IDS) * codes.size)
 
 
+def _most_without_ids(n_rows: int) -> float:
+    """Return the number of distinct values in a sample up to which a column is not taken for ids."""
+    return max(2, DIFFERENT * n_rows)
+
+
 class _Numbered(NamedTuple):
-    """The number of each row's value, in the original order of the rows; each value occurs."""
+    """The code of each row's value, in the original order of the rows."""
 
     codes: Codes
-    known: pa.Array
-    counts: NDArray[np.int64]
+    number: NDArray[np.int64]  #: the position in `known` of the value of each code that occurs
+    known: pa.Array  #: the values that occur: ascending, null last
+    counts: NDArray[np.int64]  #: number of rows of each of these values
     order: UnitOrder
 
     @classmethod
     def of(cls, values: pa.ChunkedArray, order: UnitOrder) -> _Numbered:
-        """Return the numbers of the values that occur; a dictionary may contain others."""
+        """Return codes of values; a dictionary may contain others."""
         codes, known = number_values(values, small=True)
         counts = np.zeros(len(known), np.int64)
         for start, stop in blocks(codes.size):
             counts += np.bincount(codes[start:stop], minlength=counts.size)
+        return cls._that_occur(codes, known, counts, order)
+
+    @classmethod
+    def of_few(cls, values: pa.ChunkedArray, order: UnitOrder) -> _Numbered | None:
+        """Return codes of one byte for the values of a dictionary column; None if its dictionaries have too many."""
+        # Idea: each chunk of a file has a dictionary of its own. To make one column of them writes four bytes a row,
+        # which are then read three times. Here each code of a chunk is looked up and counted in one pass.
+        every, starts = [pa.nulls(1, values.type.value_type)], list[int]()
+        for chunk in values.chunks:
+            if not chunk.dictionary.equals(every[-1]):
+                every.append(chunk.dictionary)
+            starts.append(sum(map(len, every[:-1])))
+        if sum(map(len, every)) > MOST_IN_DICTIONARIES:
+            return None
+        numbers, known = number_values(pa.chunked_array(every))
+        if len(known) > MOST_CODES:
+            return None
+        of_value = numbers.astype(np.uint8)
+        codes, counts, at = np.empty(len(values), np.uint8), np.zeros(len(known), np.int64), 0
+        for chunk, first in zip(values.chunks, starts, strict=True):
+            of_code = np.append(of_value[first : first + len(chunk.dictionary)], of_value[0])
+            for start, stop in blocks(len(chunk)):
+                rows = chunk.slice(start, stop - start)
+                own = codes_of(rows).astype(np.int32, copy=False)
+                if rows.indices.null_count:
+                    own = np.where(is_null(rows.indices), np.int32(of_code.size - 1), own)
+                kernels.slices.count_codes(of_code, read_only(own), codes[at : at + own.size], counts)
+                at += own.size
+        return cls._that_occur(codes, known, counts, order)
+
+    @classmethod
+    def _that_occur(
+        cls, codes: Codes, known: pa.Array, counts: NDArray[np.int64], order: UnitOrder
+    ) -> _Numbered:
         there = counts > 0
-        if not there.all():
-            codes = (np.cumsum(there) - 1).astype(codes.dtype)[codes]
-            known, counts = known.take(from_numpy(np.flatnonzero(there))), counts[there]
-        return cls(codes, known, counts, order)
+        known = known if there.all() else known.take(from_numpy(np.flatnonzero(there)))
+        return cls(codes, np.cumsum(there) - 1, known, counts[there], order)
+
+    def sample(self, values: Floats) -> Floats:
+        """Return the values of the sampled rows, given that of each distinct value."""
+        return values[self.number[self.codes[self.order.rows[: self.order.sampled]]]]
 
     def placed(self, place: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Return the place of each row's value, with rows sorted by unit."""
         found = np.empty(self.codes.size, np.uint8)
-        kernels.slices.take_codes(place, self.codes, self.order.rows, found)
+        kernels.slices.take_codes(place[self.number], self.codes, self.order.rows, found)
         return found
 
 
@@ -309,8 +357,7 @@ class _ByValue(NamedTuple):
 
     def sample(self) -> Floats:
         """Return the numbers of the sampled rows, the first ones by unit."""
-        order = self.numbered.order
-        return self.number.read(self.numbered.known)[self.numbered.codes[order.rows[: order.sampled]]]
+        return self.numbered.sample(self.number.read(self.numbered.known))
 
     def binned(self, edges: Floats, lows: Floats, highs: Floats) -> NDArray[np.uint8]:
         """Return the bin of each row, sorted by unit, and write the least and the largest value of each bin."""

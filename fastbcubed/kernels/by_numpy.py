@@ -356,3 +356,9 @@ def close_cells(
 def take_codes(place, codes, rows, taken):
     """Write the place of the code of each given row."""
     taken[:] = place[codes[rows]]
+
+
+def count_codes(of_code, codes, numbers, counts):
+    """Write the number of each row's code, and count the rows of each number."""
+    numbers[:] = of_code[codes]
+    counts += np.bincount(numbers, minlength=counts.size)

@@ -34,6 +34,15 @@ def take_codes(place, codes, rows, taken):
         taken[at(i)] = place[at(codes[at(rows[at(i)])])]
 
 
+@kernel(by_numpy=by_numpy.count_codes)
+def count_codes(of_code, codes, numbers, counts):
+    """Write the number of each row's code, and count the rows of each number. Shapes: (n_codes,), (n,), (n,), (m,)."""
+    for i in range(codes.size):
+        number = of_code[at(codes[at(i)])]
+        numbers[at(i)] = number
+        counts[at(number)] += 1
+
+
 @kernel
 def bin_values(values, edges, codes, lows, highs):
     """Write the bin of each value, and the least and the largest value of each bin; a bin begins at an edge.

@@ -23,7 +23,7 @@ from fastbcubed.errors import (
     OptionError,
     SliceError,
 )
-from fastbcubed.find_slices import losses_by_unit, unit_order
+from fastbcubed.find_slices import coded_columns, losses_by_unit, unit_order
 from fastbcubed.find_slices.losses_by_unit import BinnedCodes, Losses
 from fastbcubed.find_slices.unit_order import UnitOrder
 from fastbcubed.results.explain_items import words_of
@@ -218,10 +218,10 @@ def test_attributes_are_taken_as_they_are() -> None:
     assert set(named.attributes) == {"id", "country"}
 
 
-def test_ranges_hold_what_they_say() -> None:
+@pytest.mark.parametrize("most", [256, 1])
+def test_ranges_hold_what_they_say(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each row meets the condition of its code in each column, by values alone, and no other of that column."""
-    from fastbcubed.find_slices.coded_columns import code_column
-
+    monkeypatch.setattr(coded_columns, "MOST_CODES", most)
     rng = np.random.default_rng(0)
     n = 2000
     words = rng.integers(0, 2**63, n).astype(np.uint64)
@@ -239,13 +239,21 @@ def test_ranges_hold_what_they_say() -> None:
         "dictionary": pa.array(rng.choice(list("xyz"), n)).dictionary_encode(),
         "with others": pa.DictionaryArray.from_arrays(few % 3 + 1, ["not there", "x", "y", "x"]),
         "numbers of a dictionary": pa.DictionaryArray.from_arrays(pa.array(few + 1, mask=few == 7), unused),
+        "dictionaries": pa.chunked_array(
+            [
+                pa.DictionaryArray.from_arrays(few[:800] % 3, ["x", "y", None]),
+                pa.DictionaryArray.from_arrays(pa.array(few[800:] % 4, mask=few[800:] == 7), ["y", "z", "x", "x"]),
+            ]
+        ),
     }  # fmt: skip
     losses = Losses.of(order, rng.normal(size=n), np.empty(0))
     for name, values in columns.items():
         given = [None if isinstance(v, float) and v != v else v for v in values.to_pylist()]
         if name == "texts":
             given = [float(v) for v in given]
-        found = code_column(name, pa.chunked_array([values[:700], values[700:]]), losses, 50, named=True)
+        is_whole = isinstance(values, pa.Array)
+        data = pa.chunked_array([values[:700], values[700:]]) if is_whole else values
+        found = coded_columns.code_column(name, data, losses, 50, named=True)
         in_ranges = "ints", "floats", "texts", "beyond floats", "unsigned", "numbers of a dictionary"
         assert len(found) == 1 + (name in in_ranges), name
         for column in found:
