@@ -147,11 +147,20 @@ class Losses:
         """Return the weight of a range of rows."""
         return float(self.weight[rows].sum()) if self.weight.size else float(rows.stop - rows.start)
 
-    def slice_sums(self, first: Sequence[BinnedCodes], lasts: Sequence[BinnedCodes]) -> Iterator[Floats]:
+    def products(self, rows: slice) -> Floats:
+        """Return the product of each loss with that of its unit, for rows of the searched half. Shape (n,)."""
+        found, unit = self.moved[rows].copy(), self.order.unit[rows]
+        for start, stop in blocks(found.size, ROWS_AT_ONCE):
+            found[start:stop] *= self.of_unit[unit[start:stop]]
+        return found
+
+    def slice_sums(
+        self, first: Sequence[BinnedCodes], lasts: Sequence[BinnedCodes], products: Floats | None = None
+    ) -> Iterator[Floats]:
         """Yield the sums of the slices of the first columns crossed with each last one, on the searched half.
 
-        The code of the first column is the lowest digit of a slice's number. Shape (n_slices, WIDTH) each; see
-        `kernels.slices.add_slices`.
+        The code of the first column is the lowest digit of a slice's number. Where many columns are crossed, `products`
+        of all rows save a sixth of the time. Shape (n_slices, WIDTH) each; see `kernels.slices.add_slices`.
         """
         stride = math.prod(each.n for each in first)
         at = 0
@@ -159,11 +168,11 @@ class Losses:
             end = at + 1
             while end < len(lasts) and stride * sum(each.n for each in lasts[at : end + 1]) <= SLICES_AT_ONCE:
                 end += 1
-            yield from self._sums_of(first, lasts[at:end], stride)
+            yield from self._sums_of(first, lasts[at:end], stride, products)
             at = end
 
     def _sums_of(
-        self, first: Sequence[BinnedCodes], lasts: Sequence[BinnedCodes], stride: int
+        self, first: Sequence[BinnedCodes], lasts: Sequence[BinnedCodes], stride: int, products: Floats | None
     ) -> list[Floats]:
         own = kernels.slices
         found = [np.zeros((stride * each.n, own.WIDTH)) for each in lasts]
@@ -173,13 +182,13 @@ class Losses:
         for start, stop in blocks(self.order.n_search, ROWS_AT_ONCE):
             some = slice(start, stop)
             unit, moved, weight = self.order.unit[some], self.moved[some], self.weight[some]
-            products = moved * self.of_unit[unit]
+            product = self.products(some) if products is None else products[some]
             base, step = np.zeros(stop - start, np.int32), 1
             for each in first:
                 base += each.steps(step)[each.bins[some]]
                 step *= each.n
             for each, of_bin, sums in zip(lasts, steps, found, strict=True):
-                own.add_slices(base, of_bin, each.bins[some], unit, moved, products, weight, sums)
+                own.add_slices(base, of_bin, each.bins[some], unit, moved, product, weight, sums)
         if not self.weight.size:
             for sums in found:
                 sums[:, own.WEIGHT] = sums[:, own.N]

@@ -111,8 +111,8 @@ def candidates(
     pool: Pool,
 ) -> list[Candidate]:
     """Return the slices with the highest scores on the searched half, best first."""
-    codes = [each.codes for each in columns]
-    alone = pool.map(lambda own: next(losses.slice_sums([], [own])), codes, stage="slices")
+    codes, products = [each.codes for each in columns], losses.products(losses.order.halves[0])
+    alone = pool.map(lambda own: next(losses.slice_sums([], [own], products)), codes, stage="slices")
     worth = _Worth.of(alone, losses, min_items, signs)
 
     def look(first: tuple[int, ...]) -> list[Candidate]:
@@ -120,7 +120,7 @@ def candidates(
         sets, found = by_first[first], list[Candidate]()
         for own, sums in zip(
             sets,
-            losses.slice_sums([codes[at] for at in first], [codes[own[-1]] for own in sets]),
+            losses.slice_sums([codes[at] for at in first], [codes[own[-1]] for own in sets], products),
             strict=True,
         ):
             found += worth.best(own, sums)

@@ -295,7 +295,8 @@ def test_sums_of_slices_are_those_of_loops(at_once: int, monkeypatch: pytest.Mon
     first = BinnedCodes(bins[0], two, 2)
     lasts = [BinnedCodes(bins[1], np.empty(0, np.uint8), 3), BinnedCodes(bins[2], two, 2)]
     of_unit = np.bincount(unit, values, unit[-1] + 1)
-    for last, sums in zip(lasts, losses.slice_sums([first], lasts), strict=True):
+    known = losses.products(slice(0, 40)) if at_once == 7 else None
+    for last, sums in zip(lasts, losses.slice_sums([first], lasts, known), strict=True):
         whole = slice(0, 40)
         for a in range(first.n):
             for b in range(last.n):
@@ -333,6 +334,14 @@ def test_claims_are_sums_of_whole_units(at_once: int, monkeypatch: pytest.Monkey
     ]
     ((claim,),) = rows.claims(some, [(lambda block: parts[block], [factors])], Pool(2))
     assert tuple(claim) == pytest.approx([sum(x**power for x in moved) for power in (1, 2, 4)])
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 1000])
+@pytest.mark.parametrize("most", [1, 4, 2**11, 2**64 - 1])
+def test_words_are_sorted_by_all_of_their_bits(n: int, most: int) -> None:
+    words = np.random.default_rng(n).integers(0, most, n, np.uint64, endpoint=True)
+    words[n // 2 :] ^= np.uint64(1)  # words that differ in the last bit only
+    assert unit_order.order_of(words).tolist() == sorted(range(n), key=words.tolist().__getitem__)
 
 
 # -- What is refused -------------------------------------------------------------------------------
