@@ -11,10 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.align.policies import Duplicates, Nulls, Policies, Unmatched
-from fastbcubed.align.rows import Alignment, align
-from fastbcubed.cells.build import build_cells
-from fastbcubed.engines import memory
-from fastbcubed.engines.request import Request, as_metrics, as_slices, as_threads
+from fastbcubed.align.rows import align
+from fastbcubed.engines.request import as_metrics, as_slices, as_threads
 from fastbcubed.errors import (
     AlignmentError,
     EmptyInputError,
@@ -25,11 +23,10 @@ from fastbcubed.errors import (
     quoted,
     without_advice,
 )
-from fastbcubed.evaluate import Progress, evaluate, evaluation
+from fastbcubed.evaluate import Progress
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import as_rows, bytes_of_text
-from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.link_clusters import as_thresholds, warn_if_out_of_range
 from fastbcubed.inputs.link_columns import LinkRequest, Sources, VerdictColumn
 from fastbcubed.inputs.links import JoinedLinks, Links, read_links, warn_if_distances
@@ -37,8 +34,6 @@ from fastbcubed.inputs.pair import Given, Pair, open_pair
 from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
 from fastbcubed.inputs.verdicts import Apart
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.items import AlignedItems
 from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.warnings import give
 from fastbcubed.runtime import buffers
@@ -47,6 +42,7 @@ from fastbcubed.runtime.memory_budget import Allowance
 from fastbcubed.runtime.progress_bar import reporting, require_progress
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.sweep_links.curve import Curve, Kept, as_given, choose_scores, family_of
+from fastbcubed.sweep_links.evaluator import Evaluator, past_noise
 from fastbcubed.sweep_links.level_sums import level_sums
 from fastbcubed.sweep_links.merge_tree import (
     TO_ALIGN,
@@ -250,7 +246,7 @@ def sweep(
         curve,
         placed,
         alignment,
-        Evaluator(side, how),
+        Evaluator(side.pair, how | side.how),
     )
     give(found.warnings)
     found._allowance = allowance.at_rest()
@@ -264,39 +260,6 @@ class _Beside(NamedTuple):
 
     pair: Pair
     how: dict[str, Any]
-
-
-class Evaluator:
-    """Evaluates clusterings of the items of the links against the truth, with the options of the sweep."""
-
-    def __init__(self, beside: _Beside, how: dict[str, Any]) -> None:
-        self._truth, self._how = beside.pair.first[0], how | beside.how
-        self._tables: dict[str, Any] = {
-            "weight_table": beside.pair.weight_table,
-            "attribute_table": beside.pair.attribute_table,
-        }
-
-    def __call__(self, clustering: Clustering, options: Mapping[str, Any]) -> Evaluation:
-        """Return the result of `evaluate`; `options` override the arguments of the sweep."""
-        return evaluate(self._truth, _without(self._how["noise"], clustering), **{**self._how, **options})
-
-    def aligned(self, clustering: Clustering, rows: Alignment, policies: Policies) -> Evaluation:
-        """Return the evaluation with the default scores, reusing `rows`, the alignment of the same items."""
-        clustering = _without(self._how["noise"], clustering)
-        keys, own = clustering.labels.keys(), rows.pred_rows
-        if own is not None:
-            there = own >= 0
-            keys = rows.pred_keys.copy()
-            keys[there] = clustering.labels.keys()[own[there]]
-        rows = replace(rows, prediction=clustering, pred_keys=keys)
-        given = Given(self._truth, clustering)
-        request = Request(given, policies, beta=self._how["beta"])
-        with Pool(self._how["threads"]) as pool:
-            cells = build_cells(rows, pool, weighting="pointwise", outside=request.outside)
-            built = memory.Built(rows.coverage, cells, AlignedItems(rows))
-            return evaluation(
-                request, memory.answer(replace(open_pair(given), **self._tables), built, request, pool), {}
-            )
 
 
 def _beside(
@@ -328,7 +291,7 @@ def _beside(
         n_items, column = len(links.items), links.items
     dtype = np.int32 if n_items < 2**31 else np.int64
     leaves = Clustering.from_labels(np.arange(n_items, dtype=dtype), items=column, name=links.name)
-    given = Given(truth, _without(noise, leaves), item, cluster, weight, attributes=attributes)
+    given = Given(truth, past_noise(noise, leaves), item, cluster, weight, attributes=attributes)
     how: dict[str, Any] = {"weight": given.weight, "attributes": given.attributes}
     pair = open_pair(given)
     if pair.weight_table is not None or pair.attribute_table is not None:
@@ -357,14 +320,6 @@ def _by_position(links: Links, n_items: int) -> Links:
     if apart is not None:
         apart = Apart(positions[apart.left], positions[apart.right], apart.n_unsure)
     return replace(links, left=left, right=right, apart=apart)
-
-
-def _without(noise: Any, clustering: Clustering) -> Clustering:
-    """Return a clustering whose labels, numbers from 0, are shifted past the label of noise if it is a number."""
-    if isinstance(noise, bool) or not isinstance(noise, (int, np.integer)) or not 0 <= noise < 2**62:
-        return clustering
-    labels = clustering.labels.keys() + (int(noise) + 1)
-    return replace(clustering, labels=as_column(labels, "cluster", clustering.labels.where))
 
 
 def _as_typed(scores: NDArray[np.float64], precision: np.dtype[Any]) -> NDArray[np.float64]:

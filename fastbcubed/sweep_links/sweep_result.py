@@ -60,7 +60,7 @@ from fastbcubed.sweep_links.unit_sums import UnitSums, even_levels, units_of_row
 
 if TYPE_CHECKING:
     from fastbcubed.render.html import Report
-    from fastbcubed.sweep_links.sweep import Evaluator
+    from fastbcubed.sweep_links.evaluator import Evaluator
 
 
 @dataclass(eq=False, repr=False)
