@@ -21,7 +21,7 @@ OF_BOTH = ("memory_limit", "threads", "progress")
 def add_paths(parser: argparse.ArgumentParser, saved: str) -> None:
     """Add the positional arguments; `saved` describes the directories that are accepted."""
     parser.add_argument(
-        "paths", nargs="+", metavar="RESULT | TRUTH PREDICTION", help=(
+        "paths", nargs="+", metavar="RESULT|TRUTH PREDICTION", help=(
             f"a saved result, or both clusterings\n{saved}; or both clusterings: {OR_COLUMNS.strip()}"
         )
     )  # fmt: skip

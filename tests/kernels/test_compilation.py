@@ -73,10 +73,11 @@ def test_signals_wait_for_the_compiler(number, monkeypatch) -> None:
 
 
 @pytest.mark.skipif(jit.never_compiled(), reason="kernels are not compiled")
-def test_kernels_that_are_not_cached_are_looked_for_once(monkeypatch) -> None:
+def test_kernels_that_are_not_cached_are_looked_for_once(monkeypatch, tmp_path) -> None:
     """Numba takes longer to find that out than a small call; compiled after all, they are no longer interpreted."""
     looked, missed = [], jit.Kernel._missed
     monkeypatch.setattr(jit.Kernel, "_missed", lambda kernel: (looked.append(kernel), missed(kernel)))
+    monkeypatch.setattr(cache.config, "CACHE_DIR", str(tmp_path))  # an earlier run has left it elsewhere
     monkeypatch.setattr(jit, "anything_cached", lambda: True)
     monkeypatch.setattr(jit, "_patience", 1000.0)  # a busy machine is no reason to compile
     values = np.arange(100_000)

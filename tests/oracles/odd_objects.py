@@ -11,6 +11,7 @@ import pathlib
 import queue
 import types
 import uuid
+import warnings
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -131,6 +132,12 @@ def _generated() -> Iterator[int]:
     yield from LABELS
 
 
+def _chararray() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # by NumPy 2.5
+        return np.char.array(NAMES)
+
+
 def _arrays() -> dict[str, Any]:
     kinds = [
         "?",
@@ -181,7 +188,7 @@ def _arrays() -> dict[str, Any]:
         "nested structs": np.zeros(3, [("a", [("b", int)])]),
         "masked all": np.ma.masked_all(3, int),
         "masked text": np.ma.array(NAMES, mask=[0, 0, 1]),
-        "chararray": np.char.array(NAMES),
+        "chararray": _chararray(),
         "mixed None": np.array([1, None, 2], object),
         "mixed pd.NA": np.array([1, pd.NA, 2], object),
         "poly1d": np.poly1d(LABELS),

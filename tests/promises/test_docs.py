@@ -176,9 +176,9 @@ def test_completion_shows_what_is_documented(name: str) -> None:
     for each in {*listed}.difference(scores):
         homes = [kind for kind in type(found).__mro__ if each in vars(kind)]
         texts = [inspect.getdoc(vars(kind)[each]) or "" for kind in homes]
-        attributes = "".join(kind.__doc__ or "" for kind in type(found).__mro__)
+        attributes = "\n".join(inspect.cleandoc(kind.__doc__ or "") for kind in type(found).__mro__)
         assert (
-            re.search(rf"^    (\w+, )*{each}(, \w+)* : ", attributes, re.MULTILINE)
+            re.search(rf"^(\w+, )*{each}(, \w+)* : ", attributes, re.MULTILINE)
             or any(re.search(r"\n-{5,}\n", text) or each.startswith("to_") for text in texts)
             or any(not kind.__module__.startswith("fastbcubed") for kind in homes)
             or hasattr(getattr(found, "_arrow", None), each)
