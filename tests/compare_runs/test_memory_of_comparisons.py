@@ -195,9 +195,9 @@ def test_many_slices_of_runs_are_shown_saved_and_loaded(few_at_once, tmp_path):
 @pytest.mark.process
 @pytest.mark.slow
 def test_many_slices_of_runs_keep_the_limit(tmp_path):
-    """100,000 slices of 200 letters of two runs: whole, with their differences, they take 120 MiB and more."""
-    n, out = 100_000, repr(str(tmp_path / "out"))
-    names = pa.array(np.char.add("value ", np.char.zfill(np.arange(n).astype(str), 194)))
+    """200,000 slices of 100 letters of two runs: without a limit, the process grows by 400 MiB."""
+    n, out = 200_000, repr(str(tmp_path / "out"))
+    names = pa.array(np.char.add("value ", np.char.zfill(np.arange(n).astype(str), 94)))
     columns = {"item": np.arange(n), "t": np.arange(n) // 3, "p": np.arange(n) // 4, "q": np.arange(n) // 5}
     pq.write_table(pa.table({**columns, "a": names}), tmp_path / "rows.parquet", row_group_size=1 << 16)
     before = f"""

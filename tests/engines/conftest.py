@@ -16,6 +16,8 @@ import pytest
 HOST = "127.0.0.1"
 #: Memory of a worker, and of its executors; small, as tests are.
 WORKER, EXECUTOR = "1g", "600m"
+#: Quick to compile and to collect: six virtual machines that live for minutes.
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 def _free_port() -> int:
@@ -54,6 +56,7 @@ def spark_master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     environment = {
         **os.environ, "SPARK_HOME": str(home), "SPARK_LOCAL_IP": HOST, "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_DIRS": str(logs / "local"), "SPARK_DAEMON_MEMORY": "256m", "SPARK_WORKER_DIR": str(logs / "work"),
+        "SPARK_DAEMON_JAVA_OPTS": JAVA,
     }  # fmt: skip
     port, started = _free_port(), []
 
@@ -94,6 +97,7 @@ def spark(spark_master: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         "spark.driver.bindAddress": HOST, "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2", "spark.log.level": "OFF",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")), "spark.executor.cores": "1",
+        "spark.driver.extraJavaOptions": JAVA, "spark.executor.extraJavaOptions": JAVA,
     }  # fmt: skip
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -238,7 +238,7 @@ def test_many_slices_that_are_written(tmp_path):
     assert grown(f"'t', 'p', table={path}", f"'t', 'p', table={small}", slices="'a'", out=out) < MOST
 
 
-@pytest.mark.slow
+@pytest.mark.cases(0, 1)
 @pytest.mark.parametrize("key", ["'a'", "('a', 'b')"])
 def test_many_slices_that_are_written_shown_and_loaded(key, tmp_path):
     """600,000 names of 100 letters: whole, they take 114 MiB; nothing that shows or saves the result reads them so."""

@@ -4,8 +4,10 @@ import os
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from pathlib import Path
 from threading import RLock
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,12 +48,16 @@ def test_commands_on_few_items_compile_nothing(command, tmp_path) -> None:
 
 @pytest.mark.slow
 def test_both_tiers_agree_to_the_last_bit_on_all_that_warm_up_runs(monkeypatch) -> None:
-    """Every kernel is interpreted, then compiled on the same arrays."""
+    """Every kernel is interpreted, then compiled on the same arrays: the first five times for each type of these."""
     differing: list[str] = []
+    seen: Counter[tuple[Any, ...]] = Counter()
     one_at_a_time = RLock()
 
     def run_both(self, *arguments):
         with one_at_a_time, jit.compiling():
+            seen[self, jit.types_of(arguments)] += 1
+            if seen[self, jit.types_of(arguments)] > 5:
+                return self.dispatcher(*interpreter.writable(arguments))
             arrays = list(jit.arrays_in(arguments))
             before = [array.copy() for array in arrays]
             interpreter.start(np.inf)
@@ -79,7 +85,7 @@ def test_both_tiers_agree_to_the_last_bit_on_all_that_warm_up_runs(monkeypatch) 
         warnings.simplefilter("ignore", fb.EvaluationWarning)
         patch.setattr(jit.Kernel, "__call__", run_both)
         warm_up_command.warm_up()
-    assert differing == []
+    assert len(seen) > 300 and differing == []
 
 
 def workspace(function, arguments):

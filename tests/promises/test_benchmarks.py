@@ -328,7 +328,7 @@ def test_startup_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [record["name"] for record in records] == names
     assert all(min(record["first"], record["later"], record["seconds"]) > 0 for record in records)
     _, few = records
-    assert few["kernels"] == 0 and few["first_compiled"] > few["first"]
+    assert few["kernels"] == 0 and few["first_compiled"] > 1.5 * few["first"]  # to compile takes seconds
     assert len(report.startup_table(records).splitlines()) == 4
 
 
