@@ -11,7 +11,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
+from fastbcubed.cells.contingency import Contingency
 from fastbcubed.diff_runs.diff_listings import OF_ONE_SIDE, labels_of_one_side, plain_labels
+from fastbcubed.diff_runs.heaviest_matching import Rivals, largest_first, match_first
 from fastbcubed.errors import (
     ColumnError,
     DuplicateItemError,
@@ -28,28 +31,31 @@ from fastbcubed.errors import (
     quoted,
 )
 from fastbcubed.inputs import arrow_compute as pc
-from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
+from fastbcubed.inputs.arrays import (
+    combined,
+    from_numpy,
+    from_texts,
+    id_kind,
+    is_null,
+    plain,
+    table_of,
+    to_numpy,
+)
 from fastbcubed.inputs.files import read_table
 from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.metrics.counterparts import first_of_each, match_first
 from fastbcubed.render.number_formats import count, counted, label
 from fastbcubed.results.clusters import BESIDE, bytes_of_label
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.id_order import (
-    WordOf,
-    order_of_ids,
-    order_of_words,
-    same_ids,
-    words_of,
-    words_of_numbers,
-)
+from fastbcubed.results.id_order import AT_ONCE, order_of_ids, same_ids, words_of
 from fastbcubed.results.items import without_noise
 from fastbcubed.results.notices import NOTE
 from fastbcubed.results.page import stem
 from fastbcubed.results.standard_errors import ALWAYS
+from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import a_text, true_or_false
 from fastbcubed.runtime.memory_budget import require_within
-from fastbcubed.types import RowNumbers
+from fastbcubed.runtime.threads import blocks
+from fastbcubed.types import Codes, RowNumbers, Words
 
 if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_with_ids import DiffWithIds
@@ -128,51 +134,55 @@ def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
         )
     require_within(ev.kept.memory_limit, _needed(ev) - BESIDE, "stable ids", "cells and clusters")
     labels = {side: _labels(ev, side) for side in OF_ONE_SIDE}
-    valid = {side: np.asarray(to_numpy(each.is_valid()), np.bool_) for side, each in labels.items()}
-    codes = {"true": table.true, "pred": table.pred}
-    there = {side: np.zeros(valid[side].size, np.bool_) for side in labels}
-    for side, own in there.items():
-        own[codes[side]] = True
-        own &= valid[side]
-    cells, weight = np.arange(table.n_cells), np.ascontiguousarray(table.weight)
-    if not all(each.all() for each in valid.values()):
-        cells = np.flatnonzero(valid["true"][codes["true"]] & valid["pred"][codes["pred"]])
-        weight = weight[cells]
-    if not cells.size:
+    there = {side: ~is_null(each) for side, each in labels.items()}
+    if not table.is_complete:
+        for side, own in there.items():
+            scored = np.zeros(own.size, np.bool_)
+            scored[table.codes(side)[0]] = True
+            own &= scored
+    rivals, keeps = _rivals(table, labels, there)
+    shared = keeps >= 0
+    shared[rivals.columns] = True
+    if not shared.any():
         raise EmptyInputError("no item has a cluster id on both sides, so no id can be carried over")
-    whole = (table.fp[cells] == 0) & (table.fn[cells] == 0)
-    sure, rest = cells[whole], cells[~whole]
-    # Whole numbers make sums exact, so the order of the items cannot break a tie; the unit is a power of two.
-    unit = math.ldexp(1.0, math.frexp(float(weight.sum()) * (1 + 2**-20))[1] - BITS)
-    gains = np.maximum(np.rint(weight[~whole] / unit), 1.0)
-    true, pred = (codes[side][rest] for side in ("true", "pred"))
-
-    words = {side: words_of(own) for side, own in labels.items()}
-
-    def order(of: NDArray[np.int64]) -> NDArray[np.int64]:
-        def of_label(word: WordOf, own: RowNumbers) -> WordOf:
-            return lambda rows: word(own[of[rows]])
-
-        common, others = table.tp[rest[of]], table.fp[rest[of]] + table.fn[rest[of]]
-        share = np.rint(common / (common + others) * 2.0**40)
-        figures = [words_of_numbers(-each) for each in (gains[of], share)]
-        names = [
-            of_label(word, own) for side, own in (("true", true), ("pred", pred)) for word in words[side]
-        ]
-        return of[order_of_words([*figures, *names], of.size)]
-
-    found = match_first(true, pred, gains, order, limit)
-    keeps, heir = np.full(there["pred"].size, -1), np.full(there["true"].size, -1)
-    for matched in (sure, rest[found.cells]):
-        keeps[codes["pred"][matched]] = codes["true"][matched]
+    found = match_first(rivals, limit)
+    keeps[rivals.columns[found.cells]] = rivals.rows[found.cells]
     left = np.ones(there["true"].size, np.bool_)
     left[keeps[keeps >= 0]] = False
-    largest = first_of_each(np.flatnonzero(left[true]), true, gains, order, left.size)
-    heir[true[largest]] = pred[largest]
-    shared = np.zeros(there["pred"].size, np.bool_)
-    shared[codes["pred"][cells]] = True
-    stability = _stability(labels, codes, cells, weight, keeps)
+    largest = rivals.first_of_rows(np.flatnonzero(left[rivals.rows]))
+    heir = np.full(left.size, -1)
+    heir[rivals.rows[largest]] = rivals.columns[largest]
+    stability = _stability(table, labels, there, keeps)
     return Carried(labels, there, keeps, heir, shared, stability, found.n_greedy, found.cells_of_greedy)
+
+
+def _rivals(
+    table: Contingency, labels: dict[str, pa.Array], there: dict[str, NDArray[np.bool_]]
+) -> tuple[Rivals, RowNumbers]:
+    """Return the cells of clusters that differ, and by new cluster the old one that is identical, or -1."""
+    twins = np.full(there["pred"].size, -1)
+    of_row, of_column = (np.zeros(own.size, np.int32) for own in there.values())
+    places, rows, columns = (buffers.empty(table.n_cells, np.int64) for _ in range(3))
+    n = kernels.components.find_rivals(
+        table.cells, table.codes("pred")[0], *_lacking(there), twins, places, rows, columns, of_row, of_column
+    )
+    places, rows, columns = places[:n], rows[:n], columns[:n]
+    # Whole numbers make sums exact, so the order of the items cannot break a tie; the unit is a power of two.
+    unit = math.ldexp(1.0, math.frexp(table.total_weight * (1 + 2**-20))[1] - BITS)
+    gains = np.maximum(np.rint(table.weight[places] / unit), 1.0)
+
+    def share(of: Codes | slice) -> Words:
+        cells = table.cells[places[of]]
+        common = cells["n"] if table.weighting == "outer" else cells["weight"]
+        return largest_first(np.rint(common / (common + (cells["fp"] + cells["fn"])) * 2.0**40))(slice(None))
+
+    words = {side: words_of(own) for side, own in labels.items()}
+    return Rivals(rows, columns, gains, of_row, of_column, [share], words["true"], words["pred"]), twins
+
+
+def _lacking(there: dict[str, NDArray[np.bool_]]) -> list[NDArray[np.bool_]]:
+    """Return masks of the clusters with a label; empty ones if all have one."""
+    return [own[:0] if all(each.all() for each in there.values()) else own for own in there.values()]
 
 
 def _needed(ev: Evaluation) -> int:
@@ -199,15 +209,20 @@ def known_stability(diff: DiffWithIds) -> IdStability | None:
 
 
 def _stability(
-    labels: dict[str, pa.Array], codes: Any, cells: RowNumbers, weight: NDArray[Any], keeps: RowNumbers
+    table: Contingency, labels: dict[str, pa.Array], there: dict[str, NDArray[np.bool_]], keeps: RowNumbers
 ) -> IdStability:
     old, new = labels["true"], labels["pred"]
     if old.type != new.type or pa.types.is_nested(old.type):
         old, new = (_as_texts(each) for each in (old, new))
-    same = same_ids(old, codes["true"][cells], new, codes["pred"][cells])
-    best = keeps[codes["pred"][cells]] == codes["true"][cells]
-    total = math.fsum([float(weight.sum())])
-    return IdStability(*(float(np.where(kept, weight, 0.0).sum() / total) for kept in (same, best)))
+    same, (true, pred), lacking = same_ids(old, new), (table.true, table.pred), _lacking(there)
+    sums = [
+        kernels.components.weigh_kept(
+            table.cells, pred, a, same(np.ascontiguousarray(true[a:b]), pred[a:b]), keeps, *lacking
+        )
+        for a, b in blocks(table.n_cells, AT_ONCE)
+    ]
+    as_named, best, total = (math.fsum(each) for each in zip(*sums, strict=True))
+    return IdStability(as_named / total, best / total)
 
 
 def _as_texts(labels: pa.Array) -> pa.Array:
@@ -226,8 +241,10 @@ def _as_texts(labels: pa.Array) -> pa.Array:
 def _labels(ev: Evaluation, side: str) -> pa.Array:
     """Return the labels of a side's clusters by code; null for codes that no cluster has."""
     table, alone = ev.contingency, ev.contingency.alone(side)
+    if table.is_complete:
+        return plain_labels(ev.kept.cluster_labels(side, np.arange(table.n_codes[side])))
     used = np.zeros(table.n_codes[side], np.bool_)
-    for codes in (table.true if side == "true" else table.pred, *(() if alone is None else (alone.codes,))):
+    for codes in (table.codes(side)[0], *(() if alone is None else (alone.codes,))):
         used[codes] = True
     found = plain_labels(ev.kept.cluster_labels(side, np.flatnonzero(used)))
     return found if used.all() else _or_null(found, np.where(used, np.cumsum(used) - 1, -1))
@@ -260,38 +277,44 @@ def ids_of(diff: DiffWithIds, known: Any, mint: IdRule, *, revive: bool, by_item
     revive, carried, ev = true_or_false(revive, "revive"), diff._carried, diff.evaluation
     old, new = carried.labels["true"], carried.labels["pred"]
     kind = _kind(old, "ids of the baseline")
-    codes = np.flatnonzero(carried.there["pred"])
     known = _known(known, kind)
     _require_rule(mint, kind)
-    keeps = carried.keeps[codes]
-    merged = np.zeros(carried.keeps.size, np.bool_)
-    merged[carried.heir[carried.heir >= 0]] = True
-    events = np.where(keeps < 0, np.where(carried.shared[codes], 2, 3), merged[codes].astype(np.int64))
+    events = np.where(carried.keeps < 0, np.int8(2), np.int8(0))  # positions in EVENTS
+    events[carried.heir[carried.heir >= 0]] |= 1
+    events[~carried.shared] = 3
+    labels, keeps = new, carried.keeps
+    if not carried.there["pred"].all():
+        codes = np.flatnonzero(carried.there["pred"])
+        labels, keeps, events = new.take(from_numpy(codes)), keeps[codes], events[codes]
     appeared = _of_one_side(ev, carried, "pred")
-    labels = combined(pa.chunked_array([new.take(from_numpy(codes)), appeared.cast(new.type)]))
-    more = np.full(len(appeared), -1)
-    keeps, events = np.append(keeps, more), np.append(events, more + 4)
+    labels = _joined(labels, appeared.cast(new.type))
+    if n := len(appeared):
+        keeps, events = np.append(keeps, np.full(n, -1)), np.append(events, np.full(n, 3, np.int8))
     rows = order_of_ids(labels)
     labels, keeps, events = labels.take(from_numpy(rows)), keeps[rows], events[rows]
     fresh, every = np.flatnonzero(keeps < 0), old
     if fresh.size:
-        gone = _of_one_side(ev, carried, "true")
-        current = combined(pa.chunked_array([old.filter(from_numpy(carried.there["true"])), gone]))
-        current = current.cast(_wide(current.type))
-        taken = current
+        there = carried.there["true"]
+        current = old if there.all() else old.filter(from_numpy(there))
+        taken = current = _joined(current, _of_one_side(ev, carried, "true")).cast(_wide(old.type))
         if known is not None:
             known = _as(known, current.type, f"{arg('known_ids')}")
             if revive:
                 known = known.filter(pc.is_in(known, value_set=current))
-            taken = combined(pa.chunked_array([current, known]))
+            taken = _joined(current, known)
         own = labels.take(from_numpy(fresh))
         minted = _minted(own, taken, kind, mint, partial(_smallest, ev, own, taken))
-        every = combined(pa.chunked_array([old.cast(minted.type), minted]))
+        every = _joined(old.cast(minted.type), minted)
         keeps[fresh] = len(old) + np.arange(fresh.size)
     ids = every.take(from_numpy(keeps))
-    named = pa.DictionaryArray.from_arrays(from_numpy(events.astype(np.int8)), from_texts(list(EVENTS)))
+    named = pa.DictionaryArray.from_arrays(from_numpy(events), from_texts(list(EVENTS)))
     found = table_of({"experiment_cluster": labels, "id": ids, "event": named})
     return ids_by_item(ev, found) if by_item else found
+
+
+def _joined(values: pa.Array, more: pa.Array) -> pa.Array:
+    """Return the values followed by more of their type; a copy takes as long as a lookup of each."""
+    return combined(pa.chunked_array([values, more])) if len(more) else values
 
 
 def _or_null(values: pa.Array, at: NDArray[np.int64]) -> pa.Array:
@@ -382,6 +405,7 @@ def _minted(
         if none := sum(value is None for value in values):
             raise NullError(f"{where} gives no id to {none} of {counted(n, 'new cluster')}")
         found = _of_kind(combined(as_column(values, "mint", where).parts[0]), kind, where)
+        found = _as(found, taken.type, where)
     elif kind == "integer":
         first = max(0, pc.max(taken).as_py()) + 1
         if first + n > np.iinfo(_wide(taken.type).to_pandas_dtype()).max:
@@ -438,12 +462,9 @@ def _smallest(ev: Evaluation, labels: pa.Array, taken: pa.Array) -> pa.Array:
         raise OptionError(
             f"item ids have several columns, so no item can be the id of a cluster; {NOT_BY_ITEM}"
         )
-    free = (
-        pc.invert(pc.is_in(own, value_set=taken.cast(own.type)))
-        if _comparable(own, taken)
-        else pa.scalar(True)
-    )
-    if isinstance(free, pa.Array):
+    if _comparable(own, taken):
+        own = _as(own, taken.type, f"{MINT_ITEM}")
+        free = pc.invert(pc.is_in(own, value_set=taken))
         own, at = own.filter(free), at.filter(free)
     order = order_of_ids(own)
     groups, first = np.unique(to_numpy(at)[order], return_index=True)

@@ -211,11 +211,55 @@ def pair_clusters(places, codes, pred, merged, base, firsts, left, right):
 
 
 @kernel
-def find_centres(rows, columns, of_row, of_column, centres):
-    """Write the centre of the star that each edge belongs to: a row, n_rows + a column, or -1 for an edge in no star.
+def find_rivals(cells, pred, has_true, has_pred, twins, places, rows, columns, of_row, of_column):
+    """Pair identical clusters, and find the cells whose two clusters differ; return how many of these there are.
+
+    Cells of clusters without a label are left out; empty `has_true` and `has_pred` state that all have one. Outputs:
+    `twins`, the true cluster that each predicted one is identical to; position, true and predicted cluster of each cell
+    found; `of_row` and `of_column`, initially 0, how many of these each cluster has.
+    """
+    n = 0
+    for i in range(cells.size):
+        row, column = cells[at(i)].true, pred[at(i)]
+        if has_true.size and not (has_true[at(row)] and has_pred[at(column)]):
+            continue
+        if cells[at(i)].fp == 0.0 and cells[at(i)].fn == 0.0:
+            twins[at(column)] = row
+            continue
+        places[at(n)], rows[at(n)], columns[at(n)] = i, row, column
+        of_row[at(row)] += 1
+        of_column[at(column)] += 1
+        n += 1
+    return n
+
+
+@kernel
+def weigh_kept(cells, pred, start, same, keeps, has_true, has_pred):
+    """Sum the weight of a range of cells, leaving out those of clusters without a label.
+
+    Returns the weight of cells whose clusters are the `same` by name, of those in which `keeps` names the true cluster
+    for the predicted one, and of all. Shapes: records (n,), (n,), (), (n_range,), (n_pred,); masks as in `find_rivals`.
+    """
+    named, kept, total = 0.0, 0.0, 0.0
+    for i in range(same.size):
+        row, column = cells[at(start + i)].true, pred[at(start + i)]
+        if has_true.size and not (has_true[at(row)] and has_pred[at(column)]):
+            continue
+        weight = cells[at(start + i)].weight
+        total += weight
+        if same[at(i)]:
+            named += weight
+        if keeps[at(column)] == row:
+            kept += weight
+    return named, kept, total
+
+
+@kernel
+def find_stars(rows, columns, of_row, of_column, of_rows, of_columns, others):
+    """Write the edges of stars around a row, of stars around a column, and of no star; return the three numbers.
 
     A star's centre is a node all of whose neighbours have no other edge. `of_row` and `of_column` are the numbers of
-    edges of each node, negated where a neighbour has several. Shapes: `rows`, `columns`, `centres` (n_edges,).
+    edges of each node, negated where a neighbour has several. Shapes: (n_edges,), (n_rows,), (n_columns,).
     """
     for k in range(rows.size):
         row, column = rows[at(k)], columns[at(k)]
@@ -223,39 +267,43 @@ def find_centres(rows, columns, of_row, of_column, centres):
             of_row[at(row)] = -abs(of_row[at(row)])
         if abs(of_row[at(row)]) > 1:
             of_column[at(column)] = -abs(of_column[at(column)])
+    n_rows, n_columns, n_others = 0, 0, 0
     for k in range(rows.size):
-        row, column = rows[at(k)], columns[at(k)]
-        if of_row[at(row)] > 0:
-            centres[at(k)] = row
-        elif of_column[at(column)] > 0:
-            centres[at(k)] = of_row.size + column
-        else:
-            centres[at(k)] = -1
+        around_row = of_row[at(rows[at(k)])] > 0
+        around_column = (not around_row) & (of_column[at(columns[at(k)])] > 0)
+        of_rows[at(n_rows)], of_columns[at(n_columns)], others[at(n_others)] = k, k, k
+        n_rows += around_row
+        n_columns += around_column
+        n_others += not (around_row | around_column)
+    return n_rows, n_columns, n_others
 
 
 @kernel
-def find_best(edges, groups, gains, best, times, sure, tied):
-    """Find the edges of largest gain in each group; return the numbers of unique ones and of tied ones.
+def find_least(edges, groups, words, least, times, found):
+    """Find the edges that alone have the least word of their group, and keep those that share it with others.
 
-    `edges` are indices into `groups` and `gains`. Outputs: `best`, each group's largest gain, and `times`, how many
-    edges reach it, both initially 0; `sure`, the edges that alone reach it, and `tied`, those that share it.
+    `words` are by edge, `groups` by edge number, and `least` and `times` are workspace by group; `times` is 0 before
+    and for groups of kept edges afterwards. The kept edges are at the front of `edges`. Returns the numbers of edges
+    found and kept.
     """
     for e in range(edges.size):
-        group, gain = groups[at(edges[at(e)])], gains[at(edges[at(e)])]
-        if gain > best[at(group)]:
-            best[at(group)] = gain
+        group, word = groups[at(edges[at(e)])], words[at(e)]
+        if times[at(group)] == 0 or word < least[at(group)]:
+            least[at(group)] = word
             times[at(group)] = 1
-        elif gain == best[at(group)]:
+        elif word == least[at(group)]:
             times[at(group)] += 1
-    n_sure, n_tied = 0, 0
+    n_found, n_kept = 0, 0
     for e in range(edges.size):
-        k = edges[at(e)]
-        group = groups[at(k)]
-        if gains[at(k)] == best[at(group)]:
+        edge = edges[at(e)]
+        group = groups[at(edge)]
+        if words[at(e)] == least[at(group)]:
             if times[at(group)] == 1:
-                sure[at(n_sure)] = k
-                n_sure += 1
+                found[at(n_found)] = edge
+                n_found += 1
             else:
-                tied[at(n_tied)] = k
-                n_tied += 1
-    return n_sure, n_tied
+                edges[at(n_kept)] = edge
+                n_kept += 1
+    for e in range(n_kept):
+        times[at(groups[at(edges[at(e)])])] = 0
+    return n_found, n_kept

@@ -330,6 +330,22 @@ def number_codes(codes, numbers):
     return count
 
 
+@kernel
+def compare_texts(bounds, data, rows, same):
+    """Write whether the texts of each pair of rows are equal.
+
+    `bounds`, `data` and `rows` are pairs: where each text begins, with the end of the last; bytes; numbers of texts.
+    """
+    for i in range(same.size):
+        k, start = rows[0][at(i)], bounds[0][at(rows[0][at(i)])]
+        j, other = rows[1][at(i)], bounds[1][at(rows[1][at(i)])]
+        size = bounds[0][at(k + 1)] - start
+        b = size if bounds[1][at(j + 1)] - other == size else -1
+        while b > 0 and data[0][at(start + b - 1)] == data[1][at(other + b - 1)]:
+            b -= 1
+        same[at(i)] = b == 0
+
+
 #: Number of bits of a hash that select a value's pilot and slot; constants, which need no registers.
 PILOT_BITS, SLOT_BITS = 10, 12
 BELOW_PILOT, SLOT = np.uint64(64 - PILOT_BITS), np.uint64((1 << SLOT_BITS) - 1)

@@ -236,7 +236,7 @@ def best_pairs(
     starts = np.zeros(n_rows + 1, np.int64)
     edges = np.empty(gains.size, np.int32), np.empty(gains.size)
     kernels.metrics.group_edges(rows, columns, gains, starts, *edges)
-    state = _, pairs, _ = _unpaired(starts, edges[1], n_columns)
+    state = _, pairs, _ = unpaired(starts, edges[1], n_columns)
     done, looks = 0, 0
     while done < n_rows:
         if looks > LIMIT:
@@ -249,7 +249,7 @@ def best_pairs(
     return codes[paired], edges[1][pairs[0][paired]]
 
 
-def _unpaired(starts: Counts, gains: Floats, n_columns: int) -> tuple[Any, Any, Any]:
+def unpaired(starts: Counts, gains: Floats, n_columns: int) -> tuple[Any, Any, Any]:
     """Return the prices, pairs and workspace that `pair_rows` starts with; gains are sorted by row."""
     n_rows = starts.size - 1
     prices = np.maximum.reduceat(gains, starts[:-1]), np.zeros(n_columns)
@@ -257,175 +257,6 @@ def _unpaired(starts: Counts, gains: Floats, n_columns: int) -> tuple[Any, Any, 
     came_by, came_from, seen = (np.empty(n_columns, np.int64) for _ in range(3))
     heap = np.empty(gains.size), np.empty(gains.size, np.int32)
     return prices, pairs, (np.full(n_columns, np.inf), came_by, came_from, seen, *heap)
-
-
-#: Number of tied cells in a component up to which the first of equally heavy matchings is found; and number up to which
-#: the sum of squared ranks, which decides among more cells, is exact.
-TIED, SQUARED = 48, 100_000
-
-
-class Matched(NamedTuple):
-    """The cells of the heaviest matching, and how many components and cells were matched greedily instead."""
-
-    cells: NDArray[np.int64]
-    n_greedy: int  #: number of components in which the search was given up
-    cells_of_greedy: int
-
-
-def match_first(
-    rows: Codes,
-    columns: Codes,
-    gains: Floats,
-    order: Callable[[NDArray[np.int64]], NDArray[np.int64]],
-    limit: int,
-) -> Matched:
-    """Match rows and columns one to one so as to maximize the sum of gains; break ties by an order of the cells.
-
-    `rows` and `columns` are codes, each pair of codes at most once; `gains` are positive integers whose sum is exact as
-    a float. Shapes: (n_cells,) each. `order` takes a few cells and returns them in order of preference, the largest
-    gain first. Of two equally heavy matchings, the one that contains the first cell in which they differ is returned;
-    if more than `TIED` cells are tied with each other, one that contains early cells. A component that takes more than
-    `limit` visits to cells is matched greedily in that order.
-
-    >>> rows, columns = np.array([0, 0, 1]), np.array([0, 1, 0])
-    >>> match_first(rows, columns, np.array([3.0, 2.0, 2.0]), lambda cells: cells, LIMIT).cells.tolist()
-    [1, 2]
-    >>> match_first(rows[:2], columns[:2], np.array([1.0, 1.0]), lambda cells: cells[::-1], LIMIT).cells.tolist()
-    [1]
-    """
-    if not gains.size:
-        return Matched(np.empty(0, np.int64), 0, 0)
-    # Most components are stars, i.e. one cluster that was split or merged: the best cell of each is its matching.
-    of_row, of_column = np.bincount(rows), np.bincount(columns)
-    centre: NDArray[np.int64] = buffers.empty(rows.size, np.int64)
-    kernels.components.find_centres(rows, columns, of_row, of_column, centre)
-    stars = first_of_each(np.flatnonzero(centre >= 0), centre, gains, order, of_row.size + of_column.size)
-    rest = np.flatnonzero(centre < 0)
-    rest = order(rest) if rest.size else rest
-    chosen, n_greedy, of_greedy = _match_tangles(rows[rest], columns[rest], gains[rest], limit)
-    return Matched(np.sort(np.concatenate([stars, rest[chosen]])), n_greedy, of_greedy)
-
-
-def first_of_each(
-    cells: NDArray[np.int64],
-    groups: Codes,
-    gains: Floats,
-    order: Callable[[NDArray[np.int64]], NDArray[np.int64]],
-    n_groups: int,
-) -> NDArray[np.int64]:
-    """Return the cell of largest gain in each group of the given cells, ties by `order`."""
-    best, times = np.zeros(n_groups), np.zeros(n_groups, np.int32)
-    sure, tied = (buffers.empty(cells.size, np.int64) for _ in range(2))
-    n_sure, n_tied = kernels.components.find_best(cells, groups, gains, best, times, sure, tied)
-    if not n_tied:
-        return sure[:n_sure]
-    rivals = order(tied[:n_tied])
-    return np.concatenate([sure[:n_sure], rivals[np.unique(groups[rivals], return_index=True)[1]]])
-
-
-def _match_tangles(
-    rows: Codes, columns: Codes, gains: Floats, limit: int
-) -> tuple[NDArray[np.int64], int, int]:
-    """Return the matched cells, and the numbers of components and cells matched greedily.
-
-    The cells are given in order of preference.
-    """
-    if not gains.size:
-        return np.empty(0, np.int64), 0, 0
-    found = _search(rows, columns, gains, limit)
-    # A matching is heaviest if its cells have no slack (gain = sum of prices) and it covers every cluster with a
-    # positive price. Ties occur in components of such cells; there, a matching that covers these clusters is searched
-    # for again, with ranks instead of gains.
-    tight = np.flatnonzero((found.row_price[rows] + found.column_price[columns] == gains) & ~found.greedy)
-    component, n = _components(rows[tight], columns[tight])
-    loose = np.bincount(component[~found.chosen[tight]], minlength=n) > 0
-    again = tight[loose[component]]
-    if again.size:
-        component, n = _components(rows[again], columns[again])
-        sizes = np.bincount(component, minlength=n)
-        by_component = np.argsort(component, kind="stable")
-        rank = np.empty(again.size, np.int64)
-        rank[by_component] = sizes[component[by_component]] - (
-            np.arange(again.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        )
-        m = sizes[component].astype(np.float64)
-        value = np.where(
-            m <= TIED, 2.0 ** np.minimum(rank - 1, TIED), np.where(m <= SQUARED, 1.0 * rank * rank, rank)
-        )
-        more = np.where(m <= TIED, 2.0 ** np.minimum(m, TIED), np.where(m <= SQUARED, m**3, m * m))
-        needed = (found.row_price[rows[again]] > 0) * 1.0 + (found.column_price[columns[again]] > 0)
-        settled = _search(rows[again], columns[again], value + more * needed, limit)
-        found.chosen[again[~settled.greedy]] = settled.chosen[~settled.greedy]
-    return np.flatnonzero(found.chosen), found.n_greedy, int(np.count_nonzero(found.greedy))
-
-
-class _Searched(NamedTuple):
-    """For each cell, whether it is matched, and whether greedily; and the prices of rows and columns by code."""
-
-    chosen: NDArray[np.bool_]
-    greedy: NDArray[np.bool_]
-    row_price: Floats
-    column_price: Floats
-    n_greedy: int
-
-
-def _components(rows: Codes, columns: Codes) -> tuple[NDArray[np.int64], int]:
-    """Return the component of each cell, and the number of components, including codes without cells."""
-    if not rows.size:
-        return np.empty(0, np.int64), 0
-    base = int(rows.max()) + 1
-    parents = np.arange(base + int(columns.max()) + 1)
-    count = kernels.components.find_components(rows, columns + base, parents)
-    return parents[rows], int(count)
-
-
-def _search(rows: Codes, columns: Codes, gains: Floats, limit: int) -> _Searched:
-    """Search for the heaviest matching of each component; cells are given in order of preference."""
-    component, _ = _components(rows, columns)
-    order = np.argsort(component, kind="stable")  # makes the rows of a component contiguous
-    component = component[order]
-    own, others = rows[order].astype(np.int64), columns[order].astype(np.int64)
-    numbers = np.full(int(rows.max()) + 1, -1, np.int32), np.full(int(columns.max()) + 1, -1, np.int32)
-    n_rows, n_columns = (
-        kernels.hashing.number_codes(each, to) for each, to in zip((own, others), numbers, strict=True)
-    )
-    starts, places = np.zeros(n_rows + 1, np.int64), np.argsort(own, kind="stable")
-    np.cumsum(np.bincount(own, minlength=n_rows), out=starts[1:])
-    edges = starts, others[places].astype(np.int32), gains[order][places]
-    state = prices, pairs, _ = _unpaired(starts, edges[2], n_columns)
-    of_row = component[places][starts[:-1]]
-    chosen, greedy = np.zeros(gains.size, np.bool_), np.zeros(gains.size, np.bool_)
-    done, looks, n_greedy, patience = 0, 0, 0, min(PATIENCE, limit)
-    while done < n_rows:
-        before = of_row[done]
-        done, more = kernels.metrics.pair_rows(done, edges, *state, patience)
-        if done == n_rows or of_row[done] != before:
-            looks = 0
-            continue
-        looks += more
-        if looks > limit:
-            here = np.flatnonzero(component == before)
-            greedy[order[here]], n_greedy = True, n_greedy + 1
-            done, looks = int(np.searchsorted(of_row, before, "right")), 0
-    paired = pairs[0][pairs[0] >= 0]
-    chosen[order[places[paired]]] = True
-    chosen[greedy] = _greedily(rows[greedy], columns[greedy])
-    row_price, column_price = (
-        np.append(price, 0.0)[number] for price, number in zip(prices, numbers, strict=True)
-    )
-    return _Searched(chosen, greedy, row_price, column_price, n_greedy)
-
-
-def _greedily(rows: Codes, columns: Codes) -> NDArray[np.bool_]:
-    """Return whether each cell is matched when cells are taken in order if both of their clusters are free."""
-    chosen = np.zeros(rows.size, np.bool_)
-    taken, others = (bytearray(int(codes.max(initial=-1)) + 1) for codes in (rows, columns))
-    for start, stop in blocks(rows.size, CELLS_AT_ONCE):
-        cells = zip(rows[start:stop].tolist(), columns[start:stop].tolist(), strict=True)
-        for k, (row, column) in enumerate(cells, start):
-            if not (taken[row] or others[column]):
-                chosen[k] = taken[row] = others[column] = True
-    return chosen
 
 
 def _too_tangled(rows: Codes, columns: Codes, n_rows: int, n_columns: int) -> str:

@@ -10,14 +10,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy, storage_of, to_numpy
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.threads import blocks
-from fastbcubed.types import RowNumbers, Words
+from fastbcubed.types import Codes, RowNumbers, Words
 
 #: Returns one word of each of some rows, or of all; words sort like the ids.
-WordOf = Callable[[RowNumbers | slice], Words]
+WordOf = Callable[[Codes | slice], Words]
 #: Number of rows processed at a time, so that arrays stay in the CPU cache.
 AT_ONCE = 1 << 16
 #: Maximum words per text; longer texts are sorted by Arrow.
@@ -96,7 +97,7 @@ def _squeezed(values: Words) -> tuple[Words, int]:
 def words_of_numbers(values: NDArray[Any]) -> WordOf:
     """Return a function from rows to words that sort like the numbers; 0.0 equals -0.0, and NaN is last."""
 
-    def word(rows: RowNumbers | slice) -> Words:
+    def word(rows: Codes | slice) -> Words:
         own = values[rows]
         found = buffers.empty(own.size, np.uint64)
         for a, b in blocks(own.size, AT_ONCE):
@@ -120,34 +121,20 @@ def words_of(ids: pa.Array) -> list[WordOf]:
     if pa.types.is_struct(ids.type):
         return [word for part in ids.flatten() for word in words_of(part)]
     ids = storage_of(pa.chunked_array([ids])).chunk(0)
-    if pa.types.is_floating(ids.type):
+    if pa.types.is_floating(ids.type) or pa.types.is_integer(ids.type):
         return [words_of_numbers(to_numpy(ids))]
-    if (found := _words_of_values(ids)) is not None:
+    if (found := _words_of_texts(ids)) is not None:
         return found
     rank = to_numpy(pc.rank(ids, sort_keys="ascending", tiebreaker="min"))
     return [words_of_numbers(rank)]
 
 
-def _words_of_values(ids: pa.Array) -> list[WordOf] | None:
-    """Return words by which values of different arrays can be compared; None except for integers and texts."""
-    kind = ids.type
-    if pa.types.is_integer(kind):
-        return [words_of_numbers(to_numpy(ids))]
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        return _words_of_texts(ids, np.int32)
-    if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
-        return _words_of_texts(ids, np.int64)
-    return None
-
-
-def _words_of_texts(texts: pa.Array, offset: type) -> list[WordOf] | None:
+def _words_of_texts(texts: pa.Array) -> list[WordOf] | None:
     """Return functions for eight bytes each of the texts, and for the length; None for very long texts or tiny data."""
-    _, ends, data = texts.buffers()
-    if data is None or data.size < 8:
+    found = _bounds_and_bytes(texts)
+    if found is None or found[1].size < 8:
         return None
-    bounds: NDArray[np.signedinteger[Any]] = np.frombuffer(ends, offset)[
-        texts.offset : texts.offset + len(texts) + 1
-    ]
+    bounds, data = found
     starts, stops, size = bounds[:-1], bounds[1:], data.size - 8
     # A view of the eight bytes from each position; the last bytes of the data are read from the last position, and
     # shifted.
@@ -162,14 +149,14 @@ def _words_of_texts(texts: pa.Array, offset: type) -> list[WordOf] | None:
         bits = (unused % 8 * 8).astype(np.uint64)
         return np.where(unused < 8, found >> bits << bits, np.uint64(0))
 
-    def word(k: int, rows: RowNumbers | slice) -> Words:
+    def word(k: int, rows: Codes | slice) -> Words:
         first, last = starts[rows], stops[rows]
         found = buffers.empty(first.size, np.uint64)
         for a, b in blocks(first.size, AT_ONCE):
             found[a:b] = eight_of(first[a:b].astype(np.int64) + 8 * k, last[a:b])
         return found
 
-    def length(rows: RowNumbers | slice) -> Words:
+    def length(rows: Codes | slice) -> Words:
         return (stops[rows] - starts[rows]).astype(np.uint64)
 
     return [*(partial(word, k) for k in range(-(-longest // 8))), length]
@@ -184,19 +171,45 @@ def order_of_ids(ids: pa.Array) -> RowNumbers:
     return order_of_words(words_of(ids), len(ids))
 
 
-def same_ids(ids: pa.Array, rows: RowNumbers, others: pa.Array, other_rows: RowNumbers) -> NDArray[np.bool_]:
-    """Return the mask of pairs of rows, from two arrays of one type, whose ids are equal; none may be null.
+def same_ids(ids: pa.Array, others: pa.Array) -> Callable[[Codes, Codes], NDArray[np.bool_]]:
+    """Return a function from rows of two arrays of one type to the mask of pairs whose ids are equal; none may be null.
 
-    >>> same_ids(pa.array([5, 6]), np.array([0, 1, 1]), pa.array([6]), np.array([0, 0, 0])).tolist()
+    >>> same_ids(pa.array([5, 6]), pa.array([6]))(np.array([0, 1, 1]), np.array([0, 0, 0])).tolist()
     [False, True, True]
     """
-    one, other = (_words_of_values(each) for each in (ids, others))
-    if one is None or other is None:
-        return np.asarray(to_numpy(pc.equal(ids.take(from_numpy(rows)), others.take(from_numpy(other_rows)))))
-    # The lengths of texts, which come last, are compared first; texts of equal length then have equally many words.
-    alike = np.arange(rows.size)
-    for mine, theirs in [(one[-1], other[-1]), *zip(one[:-1], other[:-1], strict=False)]:
-        alike = alike[mine(rows[alike]) == theirs(other_rows[alike])]
-    found = np.zeros(rows.size, np.bool_)
-    found[alike] = True
-    return found
+    if pa.types.is_integer(ids.type):
+        one, other = to_numpy(ids), to_numpy(others)
+        return lambda rows, other_rows: one[rows] == other[other_rows]
+    texts, other_texts = _bounds_and_bytes(ids), _bounds_and_bytes(others)
+    if texts is None or other_texts is None:
+        return lambda rows, other_rows: np.asarray(
+            to_numpy(pc.equal(ids.take(from_numpy(rows)), others.take(from_numpy(other_rows))))
+        )
+    bounds, data = (texts[0], other_texts[0]), (texts[1], other_texts[1])
+
+    def same(rows: Codes, other_rows: Codes) -> NDArray[np.bool_]:
+        found = np.empty(rows.size, np.bool_)
+        kernels.hashing.compare_texts(bounds, data, (rows, other_rows), found)
+        return found
+
+    return same
+
+
+def _bounds_and_bytes(
+    texts: pa.Array,
+) -> tuple[NDArray[np.signedinteger[Any]], NDArray[np.uint8]] | None:
+    """Return where each text begins, with the end of the last, and the bytes of all; None if these are no texts."""
+    kind = texts.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        offset: type = np.int32
+    elif pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        offset = np.int64
+    else:
+        return None
+    _, ends, data = texts.buffers()
+    if ends is None:
+        return None
+    bounds: NDArray[np.signedinteger[Any]] = np.frombuffer(ends, offset)[
+        texts.offset : texts.offset + len(texts) + 1
+    ]
+    return bounds, np.frombuffer(data or b"", np.uint8)

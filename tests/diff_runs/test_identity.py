@@ -13,6 +13,7 @@ from scipy.optimize import linear_sum_assignment
 
 import fastbcubed as fb
 from fastbcubed.diff_runs import identity
+from fastbcubed.diff_runs.heaviest_matching import Matched, Rivals, match_first
 from fastbcubed.errors import (
     ColumnError,
     DuplicateItemError,
@@ -24,7 +25,7 @@ from fastbcubed.errors import (
     NullError,
     OptionError,
 )
-from fastbcubed.metrics.counterparts import LIMIT, best_pairs, match_first
+from fastbcubed.metrics.counterparts import LIMIT, best_pairs
 
 RELEASES = ("pred_20200929", "pred_20211230", "truth")
 
@@ -121,6 +122,13 @@ def tied_cells(rng: np.random.Generator, most: int = 4) -> tuple[list[tuple[int,
     return [every[k] for k in order], [gains[k] for k in order]
 
 
+def matched(rows: Any, columns: Any, gains: Any, preferred: Any) -> Matched:
+    """Return the heaviest matching of cells; of equal gains, the one that is preferred by a smaller number is first."""
+    degrees = (np.bincount(codes).astype(np.int32) for codes in (rows, columns))
+    order = [lambda cells: preferred.astype(np.uint64)[cells]]
+    return match_first(Rivals(rows, columns, gains, *degrees, order, [], []), LIMIT)
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_of_equally_heavy_matchings_the_one_with_the_first_cells(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -130,9 +138,7 @@ def test_of_equally_heavy_matchings_the_one_with_the_first_cells(seed: int) -> N
     expected = max(of_these, key=lambda each: [k in each for k in range(len(cells))])
     place = rng.permutation(len(cells))  # the cells come in any order
     rows, columns = np.array(cells)[place].T
-    found = match_first(
-        rows, columns, np.array(gains, float)[place], lambda of: of[np.argsort(place[of])], LIMIT
-    )
+    found = matched(rows, columns, np.array(gains, float)[place], place)
     assert sorted(place[found.cells].tolist()) == expected and not found.n_greedy
 
 
@@ -180,9 +186,7 @@ def test_against_scipy_often() -> None:
         gains[rng.random(shape) < (0.2, 0.6, 0.85)[case // 3 % 3]] = 0
         rows, columns = np.nonzero(gains)
         own, preferred = gains[rows, columns], rng.permutation(rows.size)
-        found = match_first(
-            rows, columns, own, lambda of, g=own, p=preferred: of[np.lexsort((p[of], -g[of]))], LIMIT
-        )
+        found = matched(rows, columns, own, preferred)
         assert np.unique(rows[found.cells]).size == np.unique(columns[found.cells]).size == found.cells.size
         best = gains[linear_sum_assignment(gains, maximize=True)].sum()
         assert own[found.cells].sum() == best == best_pairs(rows, columns, own, *gains.shape)[1].sum()
@@ -309,6 +313,14 @@ def test_ids_of_other_widths_than_the_baseline() -> None:
         2**63 + 10,
         7,
     ]
+    assert unsigned.ids(mint=lambda label: label + 10)["id"].to_pylist() == [2**63 + 5, 12, 7]
+    with pytest.raises(IdTypeError, match=r"mint has numbers from -2 to -2, which do not fit in uint64"):
+        unsigned.ids(mint=lambda label: -label)
+    old, new = (
+        pa.table({"item": [4, 5, 6], "cluster": np.array(each, np.uint64)})
+        for each in ([2**63 + 5, 2**63 + 5, 7], [1, 2, 3])
+    )
+    assert fb.diff(old, new, keep="items").ids(mint=min)["id"].to_pylist() == [2**63 + 5, 5, 7]
     row = {"id": [1], "first_seen": ["a"], "last_seen": ["a"], "replaced_by": pa.nulls(1)}
     assert unsigned.registry(pa.table(row), release="r")["id"].to_pylist()[0] == 1
     with pytest.raises(IdTypeError, match=r"known_ids has numbers from -1 to 3, which do not fit in uint64"):

@@ -92,5 +92,5 @@ def test_listings_are_in_the_same_order_by_words(monkeypatch: pytest.MonkeyPatch
 )
 def test_same_ids(one: list[Any], other: list[Any]) -> None:
     rows, others = np.divmod(np.arange(len(one) * len(other)), len(other))
-    found = same_ids(pa.array(one), rows, pa.array(other), others)
+    found = same_ids(pa.array(one), pa.array(other))(rows, others)
     assert found.tolist() == [a == b for a in one for b in other]
