@@ -412,7 +412,7 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
         ("evaluate T P --beta x", "invalid float value"),
         ("evaluate T P --beta -1", "beta"),
         ("evaluate T P --threads 0", "1 or more"),
-        ("evaluate T P --keep everything", "'items')\nTry: "),
+        ("evaluate T P --keep everything", "\nTry: fastbcubed evaluate --help"),
         ("evaluate T P --nulls ignore", "invalid choice"),
         ("evaluate T P --worst -1", "0 or more"),
         (
