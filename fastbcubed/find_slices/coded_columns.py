@@ -172,12 +172,13 @@ class _Numbered(NamedTuple):
         """Return codes of one byte for the values of a dictionary column; None if its dictionaries have too many."""
         # Idea: each chunk of a file has a dictionary of its own. To make one column of them writes four bytes a row,
         # which are then read three times. Here each code of a chunk is looked up and counted in one pass.
-        every, starts = [pa.nulls(1, values.type.value_type)], list[int]()
+        every, starts, n_values = [pa.nulls(1, values.type.value_type)], list[int](), 1
         for chunk in values.chunks:
             if not chunk.dictionary.equals(every[-1]):
                 every.append(chunk.dictionary)
-            starts.append(sum(map(len, every[:-1])))
-        if sum(map(len, every)) > MOST_IN_DICTIONARIES:
+                n_values += len(chunk.dictionary)
+            starts.append(n_values - len(chunk.dictionary))
+        if n_values > MOST_IN_DICTIONARIES:
             return None
         numbers, known = number_values(pa.chunked_array(every))
         if len(known) > MOST_CODES:
