@@ -13,7 +13,7 @@ from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.errors import MetricError, OptionError, SliceError, arg, quoted
 from fastbcubed.inputs.files import require_outside
 from fastbcubed.inputs.pair import Given, Pair
-from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.metric import Metric, beta_of
 from fastbcubed.metrics.registry import METRICS, known_as, lifted, resolve
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Bounds
@@ -54,6 +54,7 @@ class Request:
     of_mentions: bool | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "beta", beta_of(self.beta))
         if not is_one_of(self.keep, ("scores", "cells", "items")):
             raise OptionError(f'{arg("keep")} must be "scores", "cells" or "items", not {quoted(self.keep)}')
         if not is_one_of(self.weighting, ("pointwise", "outer")):

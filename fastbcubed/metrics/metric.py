@@ -359,13 +359,22 @@ def rate(part: Floats | float, whole: Floats | float, empty: float = 1.0) -> Flo
     return shares[()]  # a scalar for scalars
 
 
+def beta_of(given: Any) -> float:
+    """Return beta, a number of any type, as a float; raise OptionError if it is none.
+
+    >>> beta_of(np.float32(0.5)), beta_of(10**400)
+    (0.5, inf)
+    """
+    return number(given, "beta", "a number from 0 (precision alone) up", lambda found: found >= 0)
+
+
 def weight_of_precision(beta: float) -> float:
     """Return alpha = 1 / (1 + beta**2), the weight of precision in F.
 
     >>> weight_of_precision(2.0), weight_of_precision(0.0), weight_of_precision(float("inf"))
     (0.2, 1.0, 0.0)
     """
-    found = number(beta, "beta", "a number from 0 (precision alone) up", lambda found: found >= 0)
+    found = beta_of(beta)
     return 1.0 / (1.0 + found * found)
 
 

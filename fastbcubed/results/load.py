@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -113,10 +114,15 @@ def evaluation_of(content: Mapping[str, Any]) -> Evaluation:
     return _assembled({**content, "keep": "scores", "metrics": list(content["overall"])}, {})
 
 
+def beta_in(definition: Mapping[str, Any]) -> float:
+    """Return the beta in a manifest, where null is infinite."""
+    return math.inf if definition["beta"] is None else float(definition["beta"])
+
+
 def _metrics(head: Mapping[str, Any]) -> list[Metric]:
     """Return the scores in a manifest; user-defined ones have no function."""
     definition, own = head["definition"], head.get("own_scores", {})
-    known = {each.name: each for each in metrics_by_name(head["metrics"], definition["beta"], definition)}
+    known = {each.name: each for each in metrics_by_name(head["metrics"], beta_in(definition), definition)}
     return [known.get(name) or _own_score(name, own.get(name, {})) for name in head["metrics"]]
 
 
@@ -277,7 +283,7 @@ def _of_manifest(
     sliced, told = _sliced(head["slices"], slices), from_saved(head["warnings"])
     figures = Figures(
         _metrics(head),
-        definition["beta"],
+        beta_in(definition),
         Scores(with_nan(head["overall"])),
         Coverage.of(head["coverage"]),
         policies,

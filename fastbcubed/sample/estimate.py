@@ -24,6 +24,7 @@ from fastbcubed.inputs.pair import Given, one_side
 from fastbcubed.inputs.reading_notes import notes_of_side, reading_of
 from fastbcubed.inputs.side_columns import side_requests
 from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
+from fastbcubed.metrics.metric import beta_of
 from fastbcubed.render.number_formats import amount, count, counted, percent, score_text
 from fastbcubed.results.intervals import Interval, check_level, t_quantile
 from fastbcubed.results.label_checks import FEW_ITEMS, like_nulls, with_spaces
@@ -478,7 +479,8 @@ def estimate(
     """
     refuse_bare(metrics=metrics)
     paths = true_or_false(paths, "paths")
-    level, chosen = check_level(level), choose(metrics, beta)
+    level, beta = check_level(level), beta_of(beta)
+    chosen = choose(metrics, beta)
     if population_clusters is not None:
         population_clusters = whole_number(population_clusters, "population_clusters", "true clusters")
     if not is_one_of(missing, ("singleton", "drop")):

@@ -370,6 +370,10 @@ class EstimatedComparison(Comparison):
         """Raise NotKeptError, as `items` does."""
         self.items()
 
+    def explain(self, *args: Any, **options: Any) -> NoReturn:
+        """Raise NotKeptError, as `items` does."""
+        self.items()
+
     # Gates
 
     def check(self, *gates: str, worse: Mapping[str, float | str] | None = None) -> Table:

@@ -44,6 +44,7 @@ from fastbcubed.results.gates import (
 )
 from fastbcubed.results.intervals import Interval, check_level, interval, share_not_seen, t_quantile
 from fastbcubed.results.large_tables import apart
+from fastbcubed.results.load import beta_in
 from fastbcubed.results.page import IN_BRIEF, Asked
 from fastbcubed.results.result import Result
 from fastbcubed.results.save import save_tables
@@ -363,7 +364,8 @@ class Estimates(Result):
     @classmethod
     def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Estimates:
         names = ("estimate", "se", "unadjusted", "n_clusters", "df", "effective", "ceiling")
-        rows, definition = tables["estimates"].to_pylist(), head["definition"]
+        rows, definition = tables["estimates"].to_pylist(), dict(head["definition"])
+        definition["beta"] = beta_in(definition)
         own = {row["score"]: Estimate(*(row[name] for name in names)) for row in rows}
         ranges = {each.name: (each.low, each.high) for each in choose(list(own), definition["beta"])[0]}
         sides = {side: head[side] for side in ("sample", "prediction")}

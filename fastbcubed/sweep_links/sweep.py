@@ -33,7 +33,7 @@ from fastbcubed.inputs.links import JoinedLinks, Links, read_links, warn_if_dist
 from fastbcubed.inputs.pair import Given, Pair, open_pair
 from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
 from fastbcubed.inputs.verdicts import Apart
-from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.metric import Metric, beta_of
 from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.warnings import give
 from fastbcubed.runtime import buffers
@@ -191,6 +191,7 @@ def sweep(
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
     outside = policies.prediction == "outside"
     wanted = as_metrics(metrics, outside=outside)
+    beta = beta_of(beta)
     how_scored: dict[str, Any] = {"outside": outside, "beta": beta, "everywhere": thresholds is None}
     choose_scores(wanted, weighted=weight is not None, **how_scored)  # raises for wrong names early
     asked, cuts = [] if thresholds is None else as_thresholds(thresholds), as_slices(slices)

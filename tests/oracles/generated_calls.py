@@ -453,7 +453,7 @@ def with_column(table: str, column: str, key: str) -> Any:
         return pa.table(
             columns | {column: pa.array(values) if not isinstance(values, pa.ChunkedArray) else values}
         )
-    except (pa.ArrowException, TypeError, OverflowError):
+    except (pa.ArrowException, TypeError, OverflowError, ValueError):
         return pd.DataFrame({name: list(each) for name, each in (columns | {column: values}).items()})
 
 

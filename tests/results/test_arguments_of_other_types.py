@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -116,3 +118,38 @@ def test_slices_that_are_a_number_of_numpy() -> None:
         fb.evaluate(*SIDES, slices=np.float64(2.0))
     with refused(ColumnError, "'nope'"):
         fb.evaluate(LABELS, OTHER, slices=np.array(["nope"]))
+
+
+#: What takes a beta, by its name.
+OF_BETA: dict[str, Callable[[Any], Any]] = {
+    "evaluate": lambda beta: fb.evaluate(*SIDES, beta=beta),
+    "overlapping": lambda beta: fb.evaluate(*SIDES, beta=beta, overlapping=True),
+    "compare": lambda beta: fb.compare(SIDES[0], dict(zip("xy", SIDES, strict=True)), beta=beta),
+    "sweep": lambda beta: fb.sweep(SIDES[0], LINKS, beta=beta),
+    "estimate": lambda beta: fb.estimate(SIDES[0], SIDES[1], beta=beta),
+    "estimate runs": lambda beta: fb.estimate(SIDES[0], dict(zip("xy", SIDES, strict=True)), beta=beta),
+}
+
+
+@pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
+@pytest.mark.parametrize("way", OF_BETA)
+@pytest.mark.parametrize(
+    ("beta", "as_float"),
+    [
+        (np.float64(2), 2.0),
+        (np.float32(0.5), 0.5),
+        (np.int8(2), 2.0),
+        (Fraction(1, 2), 0.5),
+        (10**400, float("inf")),
+        (float("inf"), float("inf")),
+    ],
+    ids=["float64", "float32", "int8", "Fraction", "10**400", "inf"],
+)
+def test_a_beta_of_any_type_is_a_float(way: str, beta: Any, as_float: float, tmp_path: Path) -> None:
+    found, usual = OF_BETA[way](beta), OF_BETA[way](as_float)
+    assert repr(found) == repr(usual)
+    assert found._repr_html_() == usual._repr_html_()
+    assert found.to_json()
+    assert found.report().html
+    found.save(tmp_path)
+    assert repr(fb.load(tmp_path)) == repr(found)

@@ -292,7 +292,7 @@ def test_what_is_wrong_of_one_prediction_and_of_a_run() -> None:
     with pytest.raises(ColumnError, match=r"^run 'new': "):
         fb.estimate(table_of(TRUTH), {"old": RUNS["old"], "new": RUNS["new"].select(["item"])})
     cmp = fb.estimate(table_of(TRUTH), RUNS)
-    for call in (cmp.items, cmp.clusters, cmp.cluster):
+    for call in (cmp.items, cmp.clusters, cmp.cluster, cmp.explain):
         with pytest.raises(NotKeptError, match="list no items"):
             call()
     with pytest.raises(NotKeptError, match="were not estimated"):
