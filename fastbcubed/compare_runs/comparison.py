@@ -44,7 +44,7 @@ from fastbcubed.compare_runs.units import (
     why_no_errors,
     why_no_room,
 )
-from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError, arg, quoted
+from fastbcubed.errors import EvaluationWarning, Message, NotKeptError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.document import Document, as_data, of_data
@@ -79,7 +79,7 @@ OF_BASELINE = (
     "_slicings",
     "_sliced",
     "_large_slices",
-    "ranking",
+    "_ranking",
 )
 OF_RUNS = ("_own_scores", "_scores", "_same_codes", "_true_numbers", "_components", "warnings")
 
@@ -110,7 +110,8 @@ class Comparison(ClusterResult):
         The sampling unit.
     ranking : list of dict
         The runs by the score that `best` uses, the best first: run, score, value; delta, se, low, high of the
-        difference from the best; as_good, whether that interval includes 0. Empty if `ranks` raises an error.
+        difference from the best; as_good, whether that interval includes 0. Empty if `ranks` raises an error; a
+        warning says why.
     warnings : list of dict
         Warnings and notes: code, level ("warning" or "note"), message, runs, values. One of them,
         ``runs-lack-items``, covers all runs that are missing items of the truth.
@@ -425,13 +426,20 @@ class Comparison(ClusterResult):
     def _against_best(self) -> Self:
         return self.against()
 
-    @cached_property
+    @property
     def ranking(self) -> list[dict[str, Any]]:
         """The runs by the score that `best` uses, the best first, with how each differs from the best.
 
-        Empty if `ranks` raises an error. Each is a dict: run, score, value; delta, se, low, high (None for the best
-        run); as_good, whether the interval of the difference includes 0 (None where there is none).
+        Empty if `ranks` raises an error; a warning says why. Each is a dict: run, score, value; delta, se, low, high
+        (None for the best run); as_good, whether the interval of the difference includes 0 (None where there is none).
         """
+        if (reason := rankings.why_no_ranks(self)) is not None:
+            message = Message("The ranking is empty: ") + reason.marked + "."
+            warnings.warn(EvaluationWarning(message, rankings.LACKING), stacklevel=2)
+        return self._ranking
+
+    @cached_property
+    def _ranking(self) -> list[dict[str, Any]]:
         return rankings.ranking(self)
 
     def ranks(self) -> Table:
@@ -813,7 +821,7 @@ class Comparison(ClusterResult):
             )
             if own.get("sliced")
             else {},
-            "ranking": head["ranking"],
+            "_ranking": head["ranking"],
             "warnings": from_saved(head["warnings"]),
         }
         return found
@@ -835,7 +843,7 @@ class Comparison(ClusterResult):
             "deltas": self._deltas().to_pylist(),
             "units": None if found.units is None else found.units._asdict(),
             "ranks": None if rankings.why_no_ranks(self) else self.ranks().to_pylist(),
-            "ranking": self.ranking,
+            "ranking": self._ranking,
             "warnings": self.warnings,
             "runs": {name: ev.to_dict() for name, ev in self.runs.items()},
             **self._slices_for_json(),

@@ -143,7 +143,7 @@ def lead(comparison: Comparison) -> str:
     deltas = [row for row in comparison._deltas().to_pylist() if row["delta"] == row["delta"]]
     if not deltas:
         return "No score is defined for all runs."
-    ranked = comparison.ranking
+    ranked = comparison._ranking
     if not any(row["delta"] for row in deltas):
         text = f"{_named(comparison.experiments)} against {label(comparison.baseline)}: no difference in any score."
         return text + f" Precision is {UNCHALLENGED}." * any(_says_nothing(comparison, row) for row in deltas)
@@ -419,7 +419,7 @@ def _verdict(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Bl
             "Own f1 covers all items that a run scores; f1 if alone counts the truth's items missing from "
             "the run as singletons."
         ], "note")])  # fmt: skip
-    yield ranking_grid(cmp.ranking if len(cmp) > 2 else ())
+    yield ranking_grid(cmp._ranking if len(cmp) > 2 else ())
 
 
 def scores_grid(cmp: Comparison, own: Mapping[str, tuple[float, float]], shown: Sequence[str]) -> Grid:

@@ -500,7 +500,7 @@ class EstimatedComparison(Comparison):
         found.__dict__ |= {
             "_differences": differences_of(tables["deltas"], None, ()),
             "_sliced": sliced,
-            "ranking": head["ranking"],
+            "_ranking": head["ranking"],
             "warnings": from_saved(head["warnings"]),
         }
         return found
@@ -516,7 +516,7 @@ class EstimatedComparison(Comparison):
             "estimates": self.scores().to_pylist(),
             "deltas": self._deltas().to_pylist(),
             "ranks": None if rankings.why_no_ranks(self) else self.ranks().to_pylist(),
-            "ranking": self.ranking,
+            "ranking": self._ranking,
             "warnings": self.warnings,
             "runs": {name: self._estimates(name).to_dict() for name in self},
             **(
@@ -567,7 +567,7 @@ def document(cmp: EstimatedComparison, asked: Asked = IN_BRIEF) -> Document:
         Prose(cmp._verdict[1], "lead"),
         Notices.of(notices[: MESSAGES if asked.page else None], n=len(notices)),
         estimates_grid(cmp, shown),
-        ranking_grid(cmp.ranking if len(cmp) > 2 else ()),
+        ranking_grid(cmp._ranking if len(cmp) > 2 else ()),
     ]
     sections = [
         Section("verdict", "Verdict", verdict),

@@ -256,7 +256,7 @@ def test_ranks_and_agreement(case):
         values = [expected.value(name, score) for name in case.runs]
         assume(not any(0 < abs(x - y) < 1e-9 for x, y in itertools.combinations(values, 2)))
     ranked = cmp._ranks().to_pylist()
-    if cmp.ranking:
+    if cmp._ranking:
         assert cmp.ranks().to_pylist() == ranked
     rows = {row["run"]: row for row in ranked}
     assert list(rows) == list(case.runs)
