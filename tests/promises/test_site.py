@@ -160,6 +160,16 @@ def test_search_finds(site: Path, browser: Any, words: str, page: str) -> None:
             "rank five runs",
             "how-to/two-runs.html#rank-several-runs-corrected-for-multiple-comparisons",
         ),  # its page has no "five"
+        ("Can it read xlsx", "how-to/short-answers.html#does-it-read-excel-xlsx-or-google-sheets"),
+        (
+            "UnicodeDecodeError",
+            "how-to/short-answers.html#unicodedecodeerror-latin-1-or-another-encoding-of-a-csv-file",
+        ),
+        (
+            "OOM killed",
+            "how-to/short-answers.html#memoryerror-out-of-memory-process-killed-or-the-jupyter-kernel-died",
+        ),
+        ("cuda", "how-to/short-answers.html#does-it-use-a-gpu"),  # no page has it
     ],
 )
 def test_search_leads_to_the_heading_that_has_the_words(
@@ -184,6 +194,23 @@ def test_search_shows_the_section_of_a_page_that_has_the_words(site: Path, brows
             assert browser.execute_script("return document.querySelector(location.hash) !== null")
         finally:
             server.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("cuda", "No guide has “cuda”; these pages have “gpu”."),
+        ("zzqx recall", "No guide has “zzqx”."),
+        ("recall", ""),
+    ],
+)
+def test_search_says_which_words_no_guide_has(site: Path, browser: Any, words: str, said: str) -> None:
+    _found(browser, site, words)
+    browser.implicitly_wait(0)
+    hints = browser.find_elements("css selector", "p.search-hint")
+    assert [each.text for each in hints] == [f"{said} See also Short answers and the Glossary."] * bool(said)
+    for link in browser.find_elements("css selector", "p.search-hint a"):
+        assert Path(link.get_attribute("href").removeprefix("file://")).is_file()
 
 
 def _found(browser: Any, site: Path, words: str) -> list[str]:
