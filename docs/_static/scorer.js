@@ -11,10 +11,13 @@ const index = { query: "", words: null, headings: new Map() }; // headings by pa
 // will do; one that a guide has also finds pages and headings that have a word on the right, further down.
 const SYNONYMS = [
   ["nan undefined na none empty", "null"],
-  ["oom memoryerror killed crash crashes crashed died dies segfault", "memory"],
+  ["oom ram memoryerror killed crash crashes crashed died dies segfault", "memory"],
   ["hang hangs stuck freezes", "slow"],
   ["core cores cpu cpus nproc", "threads"],
-  ["cuda cupy", "gpu"],
+  ["cuda cupy cudf rapids", "gpu"],
+  ["modin vaex", "dask"],
+  ["multi multilabel", "overlapping"],
+  ["language", "words"],
   ["mysql mariadb oracle redshift mssql jdbc odbc sql psycopg2 databases", "database query cursor"],
   ["postgres", "postgresql psycopg"],
   ["gz zip zst zstd bz2", "gzip compressed"],
