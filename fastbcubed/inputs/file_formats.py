@@ -48,6 +48,8 @@ ENDS = (*(end for ends in SUFFIXES.values() for end in ends), *PLAIN_TEXT)
 PAGE_ROWS, PAGE_BYTES = 1 << 31, 16
 #: Maximum bytes, as compressed, of a small dictionary in Parquet, and of each code of such a column.
 SMALL_DICTIONARY, CODE_BYTES = 1 << 16, 4
+#: Maximum number of row groups of Parquet that one call reads.
+GROUPS_AT_ONCE = 64
 #: Bytes per row from which files are read in batches, bytes per batch, and rows sampled for the width of rows.
 WIDE, BYTES_AT_ONCE, FIRST_ROWS = 1 << 12, 1 << 26, 64
 _ERRORS = (
@@ -275,12 +277,25 @@ class ParquetFile:
             # averaged over all columns: a single column's metadata may be damaged, and crash the process
             width = max(self.bytes_in_memory // n_rows, self._shown_width(columns))
             if width < WIDE:
-                table = file.read(columns=columns)
+                table = read_groups(file, range(self._metadata.num_row_groups), columns)
             else:  # signals are handled between batches, unlike within list()
                 parts = file.iter_batches(max(1, BYTES_AT_ONCE // width), columns=columns)
                 table = pa.Table.from_batches([part for part in parts])
         _require_unchanged(self._place, self.path, self._state)
         return [table.column(name) for name in names]
+
+
+def read_groups(file: Any, groups: Sequence[int], names: Sequence[str] | None) -> pa.Table:
+    """Return columns, or all, of some row groups of a Parquet file.
+
+    The time that Arrow takes for a row group grows with the number of row groups in the call: 800 row groups of
+    numbers or dictionaries take four to nine times as long as in calls for 64 each, strings twice as long.
+    """
+    starts = range(0, max(1, len(groups)), GROUPS_AT_ONCE)
+    columns = None if names is None else list(names)
+    return pa.concat_tables(
+        [file.read_row_groups(list(groups[k : k + GROUPS_AT_ONCE]), columns) for k in starts]
+    )
 
 
 def _encoded(values: pa.Array, kind: pa.DictionaryType) -> pa.DictionaryArray:

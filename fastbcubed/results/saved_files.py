@@ -23,6 +23,7 @@ from fastbcubed.cells.contingency import SIDES, ScoredRows
 from fastbcubed.errors import FileFormatError, Message, NotKeptError, SpillError, arg
 from fastbcubed.inputs import files
 from fastbcubed.inputs.arrays import combined, from_numpy, table_of, to_numpy
+from fastbcubed.inputs.file_formats import read_groups
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.overlap_scores import cice
 from fastbcubed.metrics.registry import METRICS
@@ -197,10 +198,12 @@ def read_table(file: BinaryIO, path: Path, *, frugal: bool = False) -> pa.Table:
 
     try:
         opened = pq.ParquetFile(file)
-        names = opened.schema_arrow.names
+        names, groups = opened.schema_arrow.names, range(opened.num_row_groups)
         if not frugal or not names or len({*names}) < len(names):
-            return maybe_with_nulls(opened.read().combine_chunks())
-        columns = [opened.read([name]).select([name]).combine_chunks()[name] for name in names]
+            return maybe_with_nulls(read_groups(opened, groups, None).combine_chunks())
+        columns = [
+            read_groups(opened, groups, [name]).select([name]).combine_chunks()[name] for name in names
+        ]
         return maybe_with_nulls(pa.table(columns, opened.schema_arrow))
     except Exception as error:  # of any type, as the file may contain anything
         raise FileFormatError(f"cannot read {path}: {str(error)[:200]}") from error
@@ -500,7 +503,7 @@ class StoredTable:
 
     def _read(self, parts: Iterable[int], names: Sequence[str], coded: Sequence[str] = ()) -> pa.Table:
         try:
-            return maybe_with_nulls(self._open(coded).read_row_groups(list(parts), list(names)))
+            return maybe_with_nulls(read_groups(self._open(coded), list(parts), names))
         except (OSError, pa.ArrowException) as error:
             raise FileFormatError(f"cannot read {', '.join(names)}: {str(error)[:200]}") from error
 

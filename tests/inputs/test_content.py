@@ -136,3 +136,17 @@ def test_the_hash_is_written_from_its_definition() -> None:
     ]
     ev = fb.evaluate(side, {"x": 0, "y": 0, "z": 0})
     assert ev.manifest["truth"] == {"rows": 3, "fingerprint": f"{sums[0]:016x}{sums[1]:016x}"}
+
+
+def test_all_row_groups_of_a_file_are_read(tmp_path) -> None:
+    """Row groups are read 64 at a time, so that 150 take three calls."""
+    n = 150
+    names = pa.array([f"n{k % 7}" for k in range(n)])
+    rows = table([f"i{k}" for k in range(n)], [k // 3 for k in range(n)])
+    rows = rows.append_column("name", names).append_column("coded", names.dictionary_encode())
+    pq.write_table(rows, tmp_path / "truth.parquet", row_group_size=1)
+    read, given = (
+        fb.evaluate(truth, rows.select(["item", "cluster"]), keep="items").items().to_arrow()
+        for truth in (tmp_path / "truth.parquet", rows)
+    )
+    assert read.num_rows == n and read.equals(given)
