@@ -686,11 +686,11 @@ def test_only_what_is_needed_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = TABLES["parquet"](["a"], [1], tmp_path)
     rows = open_files(path)
     read: list[Any] = []
-    original = pq.ParquetFile.read
+    original = pq.ParquetFile.read_row_groups
     monkeypatch.setattr(
         pq.ParquetFile,
-        "read",
-        lambda self, columns: read.append(columns) or original(self, columns=columns),
+        "read_row_groups",
+        lambda self, groups, columns: read.append(columns) or original(self, groups, columns),
     )
     rows.columns(["item", "cluster"])
     assert read == [["item", "cluster"]]
