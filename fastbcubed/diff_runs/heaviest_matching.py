@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.inputs.id_order import WordOf, order_of_words
 from fastbcubed.metrics.counterparts import CELLS_AT_ONCE, PATIENCE, unpaired
-from fastbcubed.results.id_order import WordOf, order_of_words
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.threads import blocks
 from fastbcubed.types import Codes, Floats, RowNumbers, Words

@@ -43,10 +43,10 @@ from fastbcubed.inputs.arrays import (
 )
 from fastbcubed.inputs.files import read_table
 from fastbcubed.inputs.id_columns import as_column
+from fastbcubed.inputs.id_order import AT_ONCE, order_of_ids, same_ids, words_of
 from fastbcubed.render.number_formats import count, counted, label
 from fastbcubed.results.clusters import BESIDE, bytes_of_label
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.id_order import AT_ONCE, order_of_ids, same_ids, words_of
 from fastbcubed.results.items import without_noise
 from fastbcubed.results.notices import NOTE
 from fastbcubed.results.page import stem

@@ -16,6 +16,7 @@ from fastbcubed.cells.contingency import CELL, SIDES, Contingency, ScoredRows
 from fastbcubed.errors import MetricError, MissingPackageError, OptionError, Word, arg, quoted
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import as_floats, combined, from_numpy, storage_of, to_numpy, values_of_codes
+from fastbcubed.inputs.id_order import order_of_words, words_of
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.metric import Metric, gain_of_f1
 from fastbcubed.render.document import Grid
@@ -23,7 +24,6 @@ from fastbcubed.render.html import escaped, html_table
 from fastbcubed.render.number_formats import amount, count, label, score_text
 from fastbcubed.render.text import WIDTH, aligned, fitted
 from fastbcubed.results.concentration import LossCurve, SizeClasses
-from fastbcubed.results.id_order import order_of_words, words_of
 from fastbcubed.runtime.arguments import is_one_of, limit_of
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.threads import blocks

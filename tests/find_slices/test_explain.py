@@ -336,14 +336,6 @@ def test_claims_are_sums_of_whole_units(at_once: int, monkeypatch: pytest.Monkey
     assert tuple(claim) == pytest.approx([sum(x**power for x in moved) for power in (1, 2, 4)])
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 1000])
-@pytest.mark.parametrize("most", [1, 4, 2**11, 2**64 - 1])
-def test_words_are_sorted_by_all_of_their_bits(n: int, most: int) -> None:
-    words = np.random.default_rng(n).integers(0, most, n, np.uint64, endpoint=True)
-    words[n // 2 :] ^= np.uint64(1)  # words that differ in the last bit only
-    assert unit_order.order_of(words).tolist() == sorted(range(n), key=words.tolist().__getitem__)
-
-
 # -- What is refused -------------------------------------------------------------------------------
 
 

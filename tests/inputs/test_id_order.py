@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from fastbcubed.inputs.id_order import order_of_ids, order_of_words, same_ids, words_of, words_of_numbers
 from fastbcubed.results import table
-from fastbcubed.results.id_order import order_of_ids, order_of_words, same_ids, words_of, words_of_numbers
 from fastbcubed.results.table import order_of
 
 NUMBERS = [0, -1, 5, 2**62, -(2**63), 2**63 - 1, 5, 0, 4, 12]
@@ -69,6 +69,15 @@ def test_ties_are_settled_by_further_bits_and_words(seed: int) -> None:
     second = rng.choice([0.0, -0.0, 1.0, np.nan, -3.5], 500)
     found = order_of_words([words_of_numbers(each) for each in (first, second)], 500)
     assert found.tolist() == np.lexsort((np.arange(500), second + 0.0, first)).tolist()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 1000])
+@pytest.mark.parametrize("most", [1, 4, 2**11, 2**64 - 1])
+def test_words_are_sorted_by_all_of_their_bits(n: int, most: int) -> None:
+    words = np.random.default_rng(n).integers(0, most, n, np.uint64, endpoint=True)
+    words[n // 2 :] ^= np.uint64(1)  # words that differ in the last bit only
+    expected = sorted(range(n), key=words.tolist().__getitem__)
+    assert order_of_words([lambda rows: words[rows]], n).tolist() == expected
 
 
 def test_listings_are_in_the_same_order_by_words(monkeypatch: pytest.MonkeyPatch) -> None:
