@@ -146,12 +146,10 @@ def _match_tangles(rivals: Rivals, cells: RowNumbers, limit: int) -> tuple[RowNu
     if again.size:
         own, others = _numbered(rows[again]), _numbered(columns[again])
         component, n = _components(own, others)
-        sizes = np.bincount(component, minlength=n)
-        by_component, _ = _grouped(component, n)
+        by_component, starts = _grouped(component, n)
+        sizes = np.diff(starts)
         rank = np.empty(again.size, np.int64)
-        rank[by_component] = sizes[component[by_component]] - (
-            np.arange(again.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        )
+        rank[by_component] = np.repeat(starts[1:], sizes) - np.arange(again.size)
         m = sizes[component].astype(np.float64)
         value = np.where(
             m <= TIED, 2.0 ** np.minimum(rank - 1, TIED), np.where(m <= SQUARED, 1.0 * rank * rank, rank)
@@ -191,11 +189,11 @@ def _components(rows: Codes, columns: Codes) -> tuple[NDArray[np.int64], int]:
     return parents[rows], int(count)
 
 
-def _grouped(groups: NDArray[np.int64], n: int) -> tuple[NDArray[np.int32], RowNumbers]:
+def _grouped(groups: Codes, n: int) -> tuple[NDArray[np.int32], RowNumbers]:
     """Return the positions sorted stably by group, and where each group begins; the last one is the end."""
-    starts, order = np.zeros(n + 1, np.int64), np.empty(groups.size, np.int32)
-    zeros = np.zeros(groups.size)
-    kernels.metrics.group_edges(groups, np.arange(groups.size), zeros, starts, order, zeros)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(groups, minlength=n))])
+    order = np.empty(groups.size, np.int32)
+    kernels.slices.place_rows(groups.astype(np.int32), starts[:-1].copy(), order)
     return order, starts
 
 
@@ -209,7 +207,7 @@ def _search(rows: Codes, columns: Codes, gains: Floats, limit: int) -> _Searched
     n_rows, n_columns = (
         kernels.hashing.number_codes(each, to) for each, to in zip((own, others), numbers, strict=True)
     )
-    places, starts = _grouped(own.astype(np.int64, copy=False), n_rows)
+    places, starts = _grouped(own, n_rows)
     edges = starts, others[places].astype(np.int32), gains[order][places]
     state = prices, pairs, _ = unpaired(starts, edges[2], n_columns)
     of_row = component[places][starts[:-1]]
