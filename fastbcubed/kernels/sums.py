@@ -78,21 +78,6 @@ def count_by_code(codes, counts, out):
             out[codes[i]] += counts[i]
 
 
-def find_least_by_code_by_numpy(codes, values, least):
-    """Do the same as `find_least_by_code`, on arrays."""
-    order = np.argsort(-values, kind="stable")
-    least[codes[order]] = values[order]  # of several, the last one assigned stays
-
-
-@kernel(by_numpy=find_least_by_code_by_numpy)
-def find_least_by_code(codes, values, least):
-    """Write the smallest value of each code to `least`, which is initially -1; values are 0 or more."""
-    for i in range(codes.size):
-        k, value = codes[i], values[i]
-        if least[at(k)] < 0 or value < least[at(k)]:
-            least[at(k)] = value
-
-
 @kernel
 def count_sizes(sizes, counts):
     """Count clusters by size, up to the largest size with a counter; return the number of larger clusters."""

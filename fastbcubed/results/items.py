@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed import kernels
 from fastbcubed.align.attributes import as_kept, attribute, refused
 from fastbcubed.align.policies import Policies
 from fastbcubed.align.rows import Alignment, either_id, rows_of_attributes, take_or_null
@@ -502,13 +501,15 @@ class Kept:
     @cached_property
     def first_rows(self) -> dict[str, RowNumbers]:
         """A row of each cluster by side and code, -1 for clusters without a scored item."""
-        table = self.cells
+        table, none = self.cells, self.rows.n_rows
         of_cell = self.rows.first_of(table.n_cells)
         found = {}
         for side in SIDES:
             codes, n, cells = table.memberships(side)
-            found[side] = np.full(n, -1)
-            kernels.sums.find_least_by_code(codes, of_cell if cells is None else of_cell[cells], found[side])
+            first = np.full(n, none)
+            np.minimum.at(first, codes, of_cell if cells is None else of_cell[cells])
+            first[first == none] = -1
+            found[side] = first
         return found
 
     def cluster_labels(self, side: str, codes: RowNumbers) -> pa.Array:

@@ -122,12 +122,6 @@ def test_sums_are_those_of_one_value_after_the_other(values, n_codes) -> None:
     assert [*zip(total.tolist(), error.tolist(), strict=True)] == expected
 
 
-def test_the_least_value_of_each_code() -> None:
-    given = np.array([2, 0, 2, 2, 0]), np.array([5, 0, 3, 4, 9]), np.full(4, -1)
-    for (*_, least), _ in both_ways(kernels.sums.find_least_by_code, *given):
-        assert least.tolist() == [0, -1, 3, -1]
-
-
 @pytest.mark.parametrize("n_shares", [1, 3])  # the same shares in all runs, or some of each
 @pytest.mark.parametrize("baseline", [0, 3])  # a run, or none
 def test_units_are_squared_to_the_last_bit(n_shares, baseline) -> None:
