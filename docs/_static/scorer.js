@@ -7,8 +7,8 @@ const LISTS = /^(CHANGELOG|CONTRIBUTING|benchmarks\/)/;
 const SCORES = /^docs\/reference\/scores\//; // pages with the same headings
 const index = { query: "", words: null, headings: new Map() }; // headings by page
 
-// What readers say, and what the pages say. A word on the left that no guide has is replaced by those on the right, any of which
-// will do; one that a guide has also finds pages and headings that have a word on the right, further down.
+// Words of readers, and words of the guides with the same meaning. If no guide has a word on the left, the search looks for any of
+// those on the right instead. If a guide has it, pages with a word on the right are found as well, and rank lower.
 const SYNONYMS = [
   ["nan undefined na none empty", "null"],
   ["oom ram memoryerror killed crash crashes crashed died dies segfault", "memory"],

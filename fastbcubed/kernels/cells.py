@@ -578,8 +578,8 @@ def number_clusters(arrived, pred_codes, first, last, outer, absent_pred, table,
 
     Returns -1 if the clusters would fill more than half of the table.
     """
-    # Idea: an entry of the table has a part of the key besides the cluster's number, so that most entries of
-    # other clusters are told from the entry alone, without a look at `clusters`, which seldom is in the cache.
+    # Idea: an entry of the table has a part of the key besides the cluster's number. Most entries of other
+    # clusters are rejected by that part, without reading `clusters`, which is rarely in the cache.
     # Sums are exact (mass + rest), since the false positives are differences of nearly equal numbers where a cell
     # is most of its cluster.
     room = bit_length(last - first)  # an entry: as many bits of the key as fit, then the cluster number

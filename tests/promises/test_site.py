@@ -154,7 +154,7 @@ def test_search_finds(site: Path, browser: Any, words: str, page: str) -> None:
             "low recall",
             "how-to/find-errors.html#low-recall-low-precision-a-few-large-errors-or-many-small-ones",
         ),
-        ("column meaning", "reference/glossary.html#what-does-a-column-mean"),
+        ("column meaning", "reference/glossary.html#what-do-the-columns-mean"),
         ("SQLAlchemy", "how-to/tables.html#a-query-by-sqlalchemy-psycopg-or-sqlite3"),
         (
             "rank five runs",
