@@ -554,4 +554,5 @@ def by_kind(found: Iterator[Failure]) -> str:
 
 
 if __name__ == "__main__":  # python tests/oracles/generated_calls.py SEED N
-    print(by_kind(failures(int(sys.argv[1]), int(sys.argv[2]))))
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        print(by_kind(failures(int(sys.argv[1]), int(sys.argv[2]))))

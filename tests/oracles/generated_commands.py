@@ -14,6 +14,7 @@ import os
 import random
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -225,5 +226,6 @@ def no_json(word: str) -> None:
     raise AssertionError(f"{word} in JSON")
 
 
-if __name__ == "__main__":  # python tests/oracles/generated_commands.py SEED N, in an empty directory
-    print(by_kind(failures(int(sys.argv[1]), int(sys.argv[2]))))
+if __name__ == "__main__":  # python tests/oracles/generated_commands.py SEED N
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        print(by_kind(failures(int(sys.argv[1]), int(sys.argv[2]))))
