@@ -17,8 +17,7 @@ from fastbcubed.align.rows import Alignment, is_used, matched
 from fastbcubed.align.sides import CheckedWeights, Rows, WeightTable
 from fastbcubed.errors import EmptyInputError, WeightError, arg, naming
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.inputs.keys import key_pair
+from fastbcubed.inputs.id_columns import as_column, key_pair
 from fastbcubed.runtime.key_partitions import OneToMany, match
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Mask

@@ -69,8 +69,7 @@ from fastbcubed.align.sides import (
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.fingerprint import BlocksSeen
-from fastbcubed.inputs.id_columns import Column, as_column
-from fastbcubed.inputs.keys import are_plain, seeded_keys
+from fastbcubed.inputs.id_columns import Column, are_plain, as_column, seeded_keys
 from fastbcubed.inputs.layouts import sources_hint
 from fastbcubed.inputs.pair import Block, Pair
 from fastbcubed.inputs.reading_notes import unmatched_attributes
@@ -722,7 +721,8 @@ class Aligner:
         if isinstance(fault, Overlap):
             total -= sum(self._n_repeats[side])
         if isinstance(fault, Repeated):
-            fault = replace(fault, hint=sources_hint(self.firsts[side]))
+            first = self.firsts[side]
+            fault = replace(fault, hint=sources_hint(first.items, first.attribute_names))
         return replace(fault, total=total)
 
 

@@ -22,8 +22,8 @@ from fastbcubed.align.stash import Stash
 from fastbcubed.errors import IdTypeError
 from fastbcubed.inputs.arrays import from_numpy, of_one_dictionary, read_only
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.id_columns import Column, as_column
-from fastbcubed.inputs.keys import are_plain, check_kinds, find_collision, proved_keys, seeded_keys
+from fastbcubed.inputs.id_columns import Column, are_plain, as_column, check_kinds, proved_keys, seeded_keys
+from fastbcubed.inputs.keys import find_collision
 from fastbcubed.inputs.tables import Source
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_codes import number

@@ -34,8 +34,7 @@ from fastbcubed.errors import AlignmentError, EmptyInputError, IdTypeError, firs
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, id_kind, plain, storage_of
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.id_columns import Column
-from fastbcubed.inputs.keys import key_pair
+from fastbcubed.inputs.id_columns import Column, key_pair
 from fastbcubed.inputs.pair import in_one_order
 from fastbcubed.inputs.spellings import SEPARATOR, way_alike
 from fastbcubed.runtime.key_partitions import match

@@ -24,8 +24,7 @@ from fastbcubed.align.data_errors import (
 from fastbcubed.align.policies import Policies
 from fastbcubed.errors import AlignmentError, IdTypeError
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.id_columns import Column
-from fastbcubed.inputs.keys import key_pair
+from fastbcubed.inputs.id_columns import Column, key_pair
 from fastbcubed.inputs.layouts import sources_hint
 from fastbcubed.runtime.key_partitions import match, take
 from fastbcubed.runtime.threads import Pool, blocks
@@ -98,7 +97,7 @@ class Side:
         return cls(
             clustering.name, labels, policies, absent=absent, alone=alone, weight=clustering.weight,
             items=clustering.items, n_null=n_null, n_noise=n_noise, first_row=first_row, report=report,
-            hint=sources_hint(clustering),
+            hint=sources_hint(clustering.items, clustering.attribute_names),
         )  # fmt: skip
 
     def __len__(self) -> int:

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.errors import Message, NotKeptError, OptionError, arg
-from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.inputs.keys import comparable_keys
+from fastbcubed.inputs.id_columns import as_column, comparable_keys
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results import clusters
 from fastbcubed.results.evaluation import Evaluation

@@ -25,8 +25,8 @@ from fastbcubed.engines.request import Request
 from fastbcubed.errors import AlignmentError, OptionError, arg, quoted
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import open_files
-from fastbcubed.inputs.id_columns import in_order_of
-from fastbcubed.inputs.keys import comparable_keys, write_both
+from fastbcubed.inputs.id_columns import comparable_keys, in_order_of
+from fastbcubed.inputs.keys import write_both
 from fastbcubed.inputs.pair import Cut, Given, one_side, open_pair
 from fastbcubed.inputs.reading_notes import notes_of_side, reading_of
 from fastbcubed.results.warnings import ROWS_COMPARED, agree

@@ -25,8 +25,7 @@ from fastbcubed.errors import (
 )
 from fastbcubed.inputs.arrays import is_pandas, join_pieces, refuse_unread
 from fastbcubed.inputs.files import as_rows
-from fastbcubed.inputs.id_columns import Column, as_column
-from fastbcubed.inputs.keys import comparable_keys
+from fastbcubed.inputs.id_columns import Column, as_column, comparable_keys
 from fastbcubed.inputs.layouts import Reading, choose_columns, refuse_retrieved
 from fastbcubed.inputs.tables import (
     CLUSTER,

@@ -1,8 +1,8 @@
-"""A column of ids or labels, simple or composite: its values, nulls and keys."""
+"""Columns of ids or labels, simple or composite: their values, nulls, and keys comparable between columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from enum import Enum
 from typing import Any, TypeVar
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.errors import AlignmentError, ColumnError, IdTypeError, first_few
+from fastbcubed.errors import AlignmentError, ColumnError, IdTypeError, arg, first_few
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
     Nulls,
@@ -24,6 +24,8 @@ from fastbcubed.inputs.arrays import (
     null_mask,
     nulls_in_codes,
     plain_type,
+    read_only,
+    require_valid,
     starts_as_integers,
     storage_of,
     take_rows,
@@ -34,8 +36,20 @@ from fastbcubed.inputs.arrays import (
     wide_type,
     without_views,
 )
-from fastbcubed.inputs.keys import comparable_keys
+from fastbcubed.inputs.keys import (
+    find_collision,
+    integer_keys,
+    number_codes,
+    number_few,
+    number_texts,
+    write_both,
+    write_pairs,
+)
+from fastbcubed.inputs.typed_columns import Typed
 from fastbcubed.runtime.threads import Pool, blocks
+
+#: Number of hash seeds tried; a second one is needed about once in 3,000 columns of 10**8 strings.
+HASH_SEEDS = 8
 
 
 class Order(Enum):
@@ -366,3 +380,145 @@ def _differ(names: tuple[str, ...], own: tuple[str, ...]) -> bool:
         first != second and unnamed("item", k) not in (first, second) for k, (first, second) in placed
     )
     return other or any(name in own and own.index(name) != k for k, name in enumerate(names))
+
+
+def key_pair(a: Column, b: Column, pool: Pool | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the keys of two columns of item ids, comparable with each other; raise NullError for null ids."""
+    for column in (a, b):
+        column.refuse_nulls()
+    keys = comparable_keys([a, b], pool)
+    return keys[0], keys[1]
+
+
+def comparable_keys(
+    columns: Sequence[Column], pool: Pool | None = None, *, narrow: bool = False
+) -> list[np.ndarray]:
+    """Return the keys of columns, equal within and between columns exactly where the values are equal.
+
+    Columns must be of one kind; empty and all-null ones match any kind, and integers from a source without types match
+    text. Keys of a single column without nulls may be `narrow`: int32, if all fit.
+
+    Raise IdTypeError for text that is not UTF-8 and for codes outside a dictionary.
+    """
+    if len(columns) > 1:
+        texts = text_parts(columns)
+        columns = [column.with_text(texts) for column in columns]
+        check_kinds(columns)
+    threads, plain = pool or Pool(threads=1), all(column.kind == "integer" for column in columns)
+    try:
+        if plain and (len(columns) == 1 or not _signs_clash(columns)):
+            return [integer_keys(column.plain[0], threads, narrow) for column in columns]
+        if len(columns) == len(columns[0].plain) == 1:
+            for number in (number_codes, number_texts):
+                numbers = number(columns[0].plain[0], threads, narrow=narrow)
+                if numbers is not None:
+                    return [read_only(numbers)]
+        if (few := number_few([column.plain for column in columns])) is not None:
+            return [read_only(keys) for keys in few]
+        for seed in range(HASH_SEEDS):
+            written = [write_pairs(column.plain, seed, threads) for column in columns]
+            if not find_collision([pair for _, pairs in written for pair in pairs], threads):
+                return [read_only(keys) for keys, _ in written]
+    except pa.ArrowInvalid:
+        require_valid_columns(columns)
+        raise
+    raise IdTypeError(  # practically impossible by chance
+        f"{columns[0].where}: values collide under all {HASH_SEEDS} hash functions. Use integer ids."
+    )
+
+
+def require_valid_columns(columns: Iterable[Column]) -> None:
+    """Raise an error that names the column and the rows if columns have invalid data."""
+    for column in columns:
+        for part in column.plain:
+            require_valid(part, column.where)
+
+
+def are_plain(columns: Sequence[Column]) -> bool:
+    """Return whether integers can be their own keys in all of these columns, judging by type."""
+    kinds = [plain_type(part.type) for column in columns for part in column.plain]
+    unsigned = [pa.types.is_uint64(kind) for kind in kinds]
+    return all(column.kind == "integer" for column in columns) and (all(unsigned) or not any(unsigned))
+
+
+def seeded_keys(
+    column: Column, seed: int | None, pool: Pool
+) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+    """Return the keys of a block of a column, and the fingerprints to check once all blocks have been read.
+
+    The same seed makes keys of several blocks or columns comparable. It is None if integers are their own keys.
+    """
+    try:
+        if seed is None:
+            return integer_keys(column.plain[0], pool), []
+        return write_pairs(column.plain, seed, pool)
+    except pa.ArrowInvalid:
+        require_valid_columns([column])
+        raise
+
+
+def proved_keys(column: Column, seed: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the keys of a block of a column, and the second word of each row's fingerprint, which verifies the key."""
+    try:
+        return write_both(column.plain, seed, pool)
+    except pa.ArrowInvalid:
+        require_valid_columns([column])
+        raise
+
+
+def text_parts(columns: Sequence[Column]) -> list[bool]:
+    """Return, for each part of ids, whether it is text in any of these columns."""
+    return ["string" in kinds for kinds in zip(*(each.kinds for each in columns if len(each)), strict=False)]
+
+
+def check_kinds(columns: Sequence[Column]) -> None:
+    """Raise IdTypeError if columns that have values are of different kinds."""
+    known = [c for c in columns if len(c) and not all(part.null_count == len(part) for part in c.plain)]
+    for column in known[1:]:
+        if column.kinds != known[0].kinds:
+            found = [
+                f"{' and '.join(str(part.type) for part in c.parts)} in {c.where}" for c in (known[0], column)
+            ]
+            raise IdTypeError(
+                f"Ids of different types never match: {', but '.join(found)}. "
+                f"To match them, {_kind_advice(known[0], column)}."
+            )
+
+
+def _kind_advice(first: Column, second: Column) -> str:
+    """Return advice for ids of different kinds: cast them, or name equally many columns on both sides."""
+    if len(first.parts) == len(second.parts):
+        return "cast one side to the type of the other"
+    longer, other = sorted((first, second), key=lambda column: -len(column.names))
+    if common := [name for name in other.names if name in longer.names]:
+        more = " and ".join(name for name in longer.names if name not in common)
+        return (
+            f"name the same columns on both sides: {Typed()({'item': list(longer.names)})} (for links, with "
+            f"{arg('left', ...)} and {arg('right', ...)}). If ids are unique without {more}, omit it on both "
+            f"sides instead: {Typed()({'item': common})}"
+        )
+    return (
+        f"name the same number of columns on both sides with {arg('item', ...)} (for links, with "
+        f"{arg('left', ...)} and {arg('right', ...)}), and cast one side to the type of the other if needed"
+    )
+
+
+def _signs_clash(columns: Sequence[Column]) -> bool:
+    """Return whether two different integers would become equal if uint64 were reinterpreted as int64."""
+    parts = [column.plain[0] for column in columns]
+    unsigned = [part for part in parts if pa.types.is_uint64(plain_type(part.type))]
+    if len(unsigned) in (0, len(parts)):
+        return False
+    signed = [part for part in parts if not pa.types.is_uint64(plain_type(part.type))]
+    return any(_reaches(part, True) for part in unsigned) and any(_reaches(part, False) for part in signed)
+
+
+def _reaches(part: pa.ChunkedArray, unsigned: bool) -> bool:
+    for chunk in part.chunks:
+        values = chunk.dictionary if pa.types.is_dictionary(part.type) else chunk
+        bounds = pc.min_max(values).as_py()
+        if unsigned and (bounds["max"] or 0) >= 2**63:
+            return True
+        if not unsigned and (bounds["min"] or 0) < 0:
+            return True
+    return False

@@ -1,40 +1,32 @@
-"""Conversion of columns to int64 keys that are equal exactly where the values are equal."""
+"""Conversion of Arrow data to int64 keys that are equal exactly where the values are equal."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate, chain, product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from fastbcubed import kernels
-from fastbcubed.errors import IdTypeError, arg
-from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
     codes_of,
     combined,
     from_numpy,
     is_view,
-    plain_type,
     read_only,
-    require_valid,
     storage_of,
     take_rows,
     to_numpy,
     without_views,
 )
-from fastbcubed.inputs.typed_columns import Typed
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_codes import ATTEMPTS, MOST_VALUES, placed
 from fastbcubed.runtime.key_partitions import ROWS_AT_ONCE, sampled_rows
 from fastbcubed.runtime.threads import BLOCK, Pool, blocks, lend
-
-if TYPE_CHECKING:
-    from fastbcubed.inputs.id_columns import Column
 
 Pairs = tuple[np.ndarray, np.ndarray]
 Writer = Callable[[int, int, np.ndarray, np.ndarray], None]
@@ -572,12 +564,12 @@ def _pieces(offsets: np.ndarray, data: np.ndarray) -> list[tuple[np.ndarray, np.
     return [*first, (offsets[head:], data)] if head < offsets.size - 1 else first
 
 
-def number_few(columns: Sequence[Column]) -> list[np.ndarray] | None:
+def number_few(columns: Sequence[Sequence[pa.ChunkedArray]]) -> list[np.ndarray] | None:
     """Return a number per row, equal across columns for equal texts only; None unless columns are short texts.
 
     Null rows get an arbitrary number. Raise pyarrow.ArrowInvalid for text that is not UTF-8.
     """
-    parts = [part for column in columns for part in column.plain]
+    parts = [part for column in columns for part in column]
     if sum(map(len, parts)) > FEW_VALUES or not all(
         any(is_kind(part.type) for is_kind in TEXTS) for part in parts
     ):
@@ -585,7 +577,7 @@ def number_few(columns: Sequence[Column]) -> list[np.ndarray] | None:
     numbers: dict[Any, int] = {}
     for part in parts:
         part.validate(full=True)
-    rows = (zip(*(part.to_pylist() for part in column.plain), strict=True) for column in columns)
+    rows = (zip(*(part.to_pylist() for part in column), strict=True) for column in columns)
     return [np.array([numbers.setdefault(row, len(numbers)) for row in each], np.int64) for each in rows]
 
 
@@ -619,152 +611,8 @@ def _room() -> Missed:
 MASKS = (255 * np.tri(TAIL + 1, TAIL, -1, np.uint8)[:, ::-1]).ravel().view(np.uint64)
 
 
-#: Number of hash seeds tried; a second one is needed about once in 3,000 columns of 10**8 strings.
-HASH_SEEDS = 8
 #: The type of keys, and the narrow one, half as much to read, which is used if all keys fit.
 WIDE, NARROW = np.dtype(np.int64), np.dtype(np.int32)
-
-
-def key_pair(a: Column, b: Column, pool: Pool | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the keys of two columns of item ids, comparable with each other; raise NullError for null ids."""
-    for column in (a, b):
-        column.refuse_nulls()
-    keys = comparable_keys([a, b], pool)
-    return keys[0], keys[1]
-
-
-def comparable_keys(
-    columns: Sequence[Column], pool: Pool | None = None, *, narrow: bool = False
-) -> list[np.ndarray]:
-    """Return the keys of columns, equal within and between columns exactly where the values are equal.
-
-    Columns must be of one kind; empty and all-null ones match any kind, and integers from a source without types match
-    text. Keys of a single column without nulls may be `narrow`: int32, if all fit.
-
-    Raise IdTypeError for text that is not UTF-8 and for codes outside a dictionary.
-    """
-    if len(columns) > 1:
-        texts = text_parts(columns)
-        columns = [column.with_text(texts) for column in columns]
-        check_kinds(columns)
-    threads, plain = pool or Pool(threads=1), all(column.kind == "integer" for column in columns)
-    try:
-        if plain and (len(columns) == 1 or not _signs_clash(columns)):
-            return [_integer_keys(column.plain[0], threads, narrow) for column in columns]
-        if len(columns) == len(columns[0].plain) == 1:
-            for number in (number_codes, number_texts):
-                numbers = number(columns[0].plain[0], threads, narrow=narrow)
-                if numbers is not None:
-                    return [read_only(numbers)]
-        if (few := number_few(columns)) is not None:
-            return [read_only(keys) for keys in few]
-        for seed in range(HASH_SEEDS):
-            written = [write_pairs(column.plain, seed, threads) for column in columns]
-            if not find_collision([pair for _, pairs in written for pair in pairs], threads):
-                return [read_only(keys) for keys, _ in written]
-    except pa.ArrowInvalid:
-        require_valid_columns(columns)
-        raise
-    raise IdTypeError(  # practically impossible by chance
-        f"{columns[0].where}: values collide under all {HASH_SEEDS} hash functions. Use integer ids."
-    )
-
-
-def require_valid_columns(columns: Iterable[Column]) -> None:
-    """Raise an error that names the column and the rows if columns have invalid data."""
-    for column in columns:
-        for part in column.plain:
-            require_valid(part, column.where)
-
-
-def are_plain(columns: Sequence[Column]) -> bool:
-    """Return whether integers can be their own keys in all of these columns, judging by type."""
-    kinds = [plain_type(part.type) for column in columns for part in column.plain]
-    unsigned = [pa.types.is_uint64(kind) for kind in kinds]
-    return all(column.kind == "integer" for column in columns) and (all(unsigned) or not any(unsigned))
-
-
-def seeded_keys(
-    column: Column, seed: int | None, pool: Pool
-) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
-    """Return the keys of a block of a column, and the fingerprints to check once all blocks have been read.
-
-    The same seed makes keys of several blocks or columns comparable. It is None if integers are their own keys.
-    """
-    try:
-        if seed is None:
-            return _integer_keys(column.plain[0], pool), []
-        return write_pairs(column.plain, seed, pool)
-    except pa.ArrowInvalid:
-        require_valid_columns([column])
-        raise
-
-
-def proved_keys(column: Column, seed: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the keys of a block of a column, and the second word of each row's fingerprint, which verifies the key."""
-    try:
-        return write_both(column.plain, seed, pool)
-    except pa.ArrowInvalid:
-        require_valid_columns([column])
-        raise
-
-
-def text_parts(columns: Sequence[Column]) -> list[bool]:
-    """Return, for each part of ids, whether it is text in any of these columns."""
-    return ["string" in kinds for kinds in zip(*(each.kinds for each in columns if len(each)), strict=False)]
-
-
-def check_kinds(columns: Sequence[Column]) -> None:
-    """Raise IdTypeError if columns that have values are of different kinds."""
-    known = [c for c in columns if len(c) and not all(part.null_count == len(part) for part in c.plain)]
-    for column in known[1:]:
-        if column.kinds != known[0].kinds:
-            found = [
-                f"{' and '.join(str(part.type) for part in c.parts)} in {c.where}" for c in (known[0], column)
-            ]
-            raise IdTypeError(
-                f"Ids of different types never match: {', but '.join(found)}. "
-                f"To match them, {_kind_advice(known[0], column)}."
-            )
-
-
-def _kind_advice(first: Column, second: Column) -> str:
-    """Return advice for ids of different kinds: cast them, or name equally many columns on both sides."""
-    if len(first.parts) == len(second.parts):
-        return "cast one side to the type of the other"
-    longer, other = sorted((first, second), key=lambda column: -len(column.names))
-    if common := [name for name in other.names if name in longer.names]:
-        more = " and ".join(name for name in longer.names if name not in common)
-        return (
-            f"name the same columns on both sides: {Typed()({'item': list(longer.names)})} (for links, with "
-            f"{arg('left', ...)} and {arg('right', ...)}). If ids are unique without {more}, omit it on both "
-            f"sides instead: {Typed()({'item': common})}"
-        )
-    return (
-        f"name the same number of columns on both sides with {arg('item', ...)} (for links, with "
-        f"{arg('left', ...)} and {arg('right', ...)}), and cast one side to the type of the other if needed"
-    )
-
-
-def _signs_clash(columns: Sequence[Column]) -> bool:
-    """Return whether two different integers would become equal if uint64 were reinterpreted as int64."""
-    parts = [column.plain[0] for column in columns]
-    unsigned = [part for part in parts if pa.types.is_uint64(plain_type(part.type))]
-    if len(unsigned) in (0, len(parts)):
-        return False
-    signed = [part for part in parts if not pa.types.is_uint64(plain_type(part.type))]
-    return any(_reaches(part, True) for part in unsigned) and any(_reaches(part, False) for part in signed)
-
-
-def _reaches(part: pa.ChunkedArray, unsigned: bool) -> bool:
-    for chunk in part.chunks:
-        values = chunk.dictionary if pa.types.is_dictionary(part.type) else chunk
-        bounds = pc.min_max(values).as_py()
-        if unsigned and (bounds["max"] or 0) >= 2**63:
-            return True
-        if not unsigned and (bounds["min"] or 0) < 0:
-            return True
-    return False
 
 
 def widened(keys: np.ndarray, pool: Pool) -> np.ndarray:
@@ -780,7 +628,7 @@ def widened(keys: np.ndarray, pool: Pool) -> np.ndarray:
     return read_only(wide)
 
 
-def _integer_keys(part: pa.ChunkedArray, pool: Pool, narrow: bool = False) -> np.ndarray:
+def integer_keys(part: pa.ChunkedArray, pool: Pool, narrow: bool = False) -> np.ndarray:
     """Return integers as read-only keys."""
     coded = pa.types.is_dictionary(part.type)
     pieces = [_codes_and_values(chunk) if coded else (to_numpy(chunk), None) for chunk in part.chunks]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,7 +30,7 @@ from fastbcubed.inputs.tables import (
 from fastbcubed.inputs.typed_columns import Typed, Unnamed
 
 if TYPE_CHECKING:
-    from fastbcubed.inputs.clustering import Clustering
+    from fastbcubed.inputs.id_columns import Column
 
 
 @dataclass(frozen=True)
@@ -156,14 +156,14 @@ def _words(name: str) -> list[str]:
 SOURCE_WORDS = {"source", "sources", "src", "dataset", "system", "database", "origin", "provider", "registry"}
 
 
-def sources_hint(side: Clustering) -> str:
+def sources_hint(items: Column | None, others: Iterable[str]) -> str:
     """Return advice for equal ids of several sources, to precede other advice; empty if no column names a source."""
-    if side.items is None or len(side.items.names) > 1 or side.attributes is None:
+    found = next((name for name in others if set(_words(name)) & SOURCE_WORDS), None)
+    if found is None or items is None or len(items.names) > 1:
         return ""
-    found = next((name for name in side.attribute_names if set(_words(name)) & SOURCE_WORDS), None)
-    if found is None:
-        return ""
-    return f"If two sources in column {found!r} may have equal ids, pass {arg('item', [found, *side.items.names])}. "
+    return (
+        f"If two sources in column {found!r} may have equal ids, pass {arg('item', [found, *items.names])}. "
+    )
 
 
 def choose_columns(

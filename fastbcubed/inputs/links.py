@@ -43,8 +43,15 @@ from fastbcubed.inputs.arrays import (
 )
 from fastbcubed.inputs.file_formats import in_blocks
 from fastbcubed.inputs.files import Stream, as_rows, bytes_of_text, open_stream
-from fastbcubed.inputs.id_columns import Column, as_column, in_order_of
-from fastbcubed.inputs.keys import check_kinds, proved_keys, seeded_keys, text_parts
+from fastbcubed.inputs.id_columns import (
+    Column,
+    as_column,
+    check_kinds,
+    in_order_of,
+    proved_keys,
+    seeded_keys,
+    text_parts,
+)
 from fastbcubed.inputs.link_columns import (
     LinkColumns,
     LinkRequest,

@@ -28,8 +28,7 @@ from fastbcubed.errors import (
 from fastbcubed.inputs.arrays import Nulls, is_pandas, is_sparse, refuse_unread, starts_as_integers
 from fastbcubed.inputs.clustering import UNNAMED, Clustering, by_position
 from fastbcubed.inputs.files import Stream, as_rows, columns_used, open_stream, spool
-from fastbcubed.inputs.id_columns import Column, Order, as_column, in_order_of, joined_in_order
-from fastbcubed.inputs.keys import text_parts
+from fastbcubed.inputs.id_columns import Column, Order, as_column, in_order_of, joined_in_order, text_parts
 from fastbcubed.inputs.layouts import Part, Reading, choose_weights
 from fastbcubed.inputs.pipes import held_once
 from fastbcubed.inputs.side_columns import NAMES, PerSide, SideRequest, per_side, side_requests

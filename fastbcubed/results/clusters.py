@@ -22,8 +22,7 @@ from fastbcubed.cells.cell_parts import ClusterKeys
 from fastbcubed.cells.contingency import SIDES, Contingency, ScoredRows, TrueNegatives, side_of
 from fastbcubed.errors import EvaluationWarning, FileFormatError, Message, NotKeptError, arg
 from fastbcubed.inputs.arrays import combined, from_numpy, join_pieces, plain, read_only, table_of, to_numpy
-from fastbcubed.inputs.id_columns import Column
-from fastbcubed.inputs.keys import seeded_keys
+from fastbcubed.inputs.id_columns import Column, seeded_keys
 from fastbcubed.inputs.pair import Block, Pair
 from fastbcubed.inputs.tables import Stretch
 from fastbcubed.metrics import aggregation

@@ -33,8 +33,7 @@ from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import as_rows
-from fastbcubed.inputs.id_columns import Column, as_column, in_order_of
-from fastbcubed.inputs.keys import key_pair
+from fastbcubed.inputs.id_columns import Column, as_column, in_order_of, key_pair
 from fastbcubed.inputs.reading_notes import unmatched_attributes
 from fastbcubed.inputs.tables import Source, read_columns
 from fastbcubed.metrics.bcubed import LOSSES

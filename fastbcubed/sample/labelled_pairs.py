@@ -24,8 +24,7 @@ from fastbcubed.errors import (
 from fastbcubed.inputs.arrays import join_pieces
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import open_stream
-from fastbcubed.inputs.id_columns import Column, in_order_of
-from fastbcubed.inputs.keys import comparable_keys
+from fastbcubed.inputs.id_columns import Column, comparable_keys, in_order_of
 from fastbcubed.inputs.link_columns import TWO_TABLES, LinkRequest, choose_links
 from fastbcubed.inputs.links import Faults, as_links, read_blocks, rows_of_links
 from fastbcubed.inputs.pair import one_side

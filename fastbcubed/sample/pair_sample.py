@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from fastbcubed.cells.contingency import Confusion, Contingency, ScoredRows, add_up, confusion
 from fastbcubed.errors import EmptyInputError, FastBCubedError, MetricError, OptionError, SliceError
 from fastbcubed.inputs.arrays import from_numpy, from_texts
-from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.inputs.keys import comparable_keys, write_both
+from fastbcubed.inputs.id_columns import as_column, comparable_keys
+from fastbcubed.inputs.keys import write_both
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import without_noise

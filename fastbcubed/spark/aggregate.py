@@ -590,14 +590,15 @@ def explain_repeats(join: Join, n_rows: Sequence[int]) -> None:
         ]
         counts = again.agg(*faults, sql.sum(sql.col("n") - 1).alias("rows")).collect()[0]
         total = n_rows[which]
+        hint = sources_hint(side.example.items, side.example.attribute_names)
         for name, fault in (("overlap", Overlap), ("reweighted", Reweighted)):
             if name in again.columns and counts[name]:
                 named = ids_of(again.where(name).select(*join.items).orderBy(*join.items))
                 of = total - counts["rows"] if fault is Overlap else total
-                raise fault(side.name, counts[name], of, named, sources_hint(side.example)).error()
+                raise fault(side.name, counts[name], of, named, hint).error()
         if counts["rows"] and join.policies.duplicates == "raise":
             named = ids_of(again.select(*join.items).orderBy(*join.items))
-            raise RepeatedRows(side.name, counts["rows"], total, named, sources_hint(side.example)).error()
+            raise RepeatedRows(side.name, counts["rows"], total, named, hint).error()
     for table in join.tables:
         again = table.rows.frame.groupBy(*map(quoted, table.items)).count().where("count > 1")
         n_again = again.agg(sql.sum(sql.col("count") - 1)).collect()[0][0]

@@ -30,8 +30,7 @@ from fastbcubed.errors import (
 )
 from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.id_columns import Column
-from fastbcubed.inputs.keys import check_kinds
+from fastbcubed.inputs.id_columns import Column, check_kinds
 from fastbcubed.inputs.pair import Given
 from fastbcubed.inputs.side_columns import SideRequest, per_side, side_requests
 from fastbcubed.inputs.tables import Source, column_names, read_columns

@@ -187,15 +187,15 @@ def test_the_same_bits_for_any_number_of_threads(threads, many_shards):
 
 def test_colliding_keys_are_hashed_again(monkeypatch, many_shards):
     """The first hash function is made to give equal keys to different names; the second one is right."""
-    from fastbcubed.inputs import keys as fingerprints
+    from fastbcubed.inputs import id_columns
 
-    right = fingerprints.write_both
+    right = id_columns.write_both
 
     def wrong(parts, seed, pool):
         keys, second = right(parts, seed, pool)
         return (keys & 3, second) if seed == 0 else (keys, second)
 
-    monkeypatch.setattr(fingerprints, "write_both", wrong)
+    monkeypatch.setattr(id_columns, "write_both", wrong)
     names = [f"c{k % 37}" for k in range(200)]
     truth = dict(zip([f"i{k}" for k in range(200)], names, strict=True))
     on_disk = fb.evaluate(truth, dict(reversed(truth.items())), engine="disk", memory_limit=LIMIT)

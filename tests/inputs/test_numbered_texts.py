@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import fastbcubed as fb
 from fastbcubed.errors import IdTypeError
-from fastbcubed.inputs import keys
+from fastbcubed.inputs import id_columns, keys
 from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.keys import KnownTexts, number_texts
 from fastbcubed.runtime.key_partitions import sampled_rows
@@ -243,7 +243,7 @@ def test_a_collision_leaves_texts_to_other_hashes(monkeypatch):
     values = few_texts(10)
     values[unseen_row()] = "a rare one"
     monkeypatch.setattr(keys, "find_conflict", lambda pairs, pool: bool(pairs))  # of numbers
-    monkeypatch.setattr(keys, "find_collision", lambda pairs, pool: False)  # of hashes
+    monkeypatch.setattr(id_columns, "find_collision", lambda pairs, pool: False)  # of hashes
     assert numbers_of(pa.chunked_array([pa.array(values)])) is None
     assert tells_apart(Column("cluster", [pa.chunked_array([pa.array(values)])]).keys(), values)
 

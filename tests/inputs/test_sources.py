@@ -31,12 +31,11 @@ from fastbcubed.errors import (
     NullError,
     WeightError,
 )
-from fastbcubed.inputs import keys
+from fastbcubed.inputs import id_columns, keys
 from fastbcubed.inputs import keys as fingerprints
 from fastbcubed.inputs.arrays import from_numpy, from_texts, is_null, to_numpy
 from fastbcubed.inputs.files import as_rows, open_files, read_integers, read_table
-from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.inputs.keys import comparable_keys, key_pair
+from fastbcubed.inputs.id_columns import as_column, comparable_keys, key_pair
 from fastbcubed.inputs.tables import Source, read_columns, weight_array
 from fastbcubed.runtime.threads import Pool
 
@@ -294,7 +293,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.inputs.pair import Given, read_pair
-from fastbcubed.inputs.keys import key_pair
+from fastbcubed.inputs.id_columns import key_pair
 folder = sys.argv[1]
 labels = np.arange(4)
 pair = read_pair(Given(labels, labels, weight=labels + 0.5))
@@ -612,12 +611,12 @@ def test_a_collision_leads_to_another_seed(monkeypatch: pytest.MonkeyPatch) -> N
             found[:] = 1
         return found, checked
 
-    monkeypatch.setattr(fingerprints, "write_pairs", collide_first)
+    monkeypatch.setattr(id_columns, "write_pairs", collide_first)
     a, b = key_pair(as_column(["a", "b"], "item"), as_column(["b"], "item"))
     assert seeds == [0, 0, 1, 1]
     assert a[1] == b[0] != a[0]
     assert a[0] != plain[0]
-    monkeypatch.setattr(keys, "HASH_SEEDS", 1)
+    monkeypatch.setattr(id_columns, "HASH_SEEDS", 1)
     with pytest.raises(IdTypeError, match="collide"):
         as_column(["a", "b"], "item").keys()
 
