@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fastbcubed.diff_runs.diff_listings import requested_slices
+from fastbcubed.diff_runs.diff_listings import cluster_of, clusters_of, requested_slices
 from fastbcubed.diff_runs.diff_summary import known_intervals, verdict_scores
-from fastbcubed.diff_runs.identity import known_stability
+from fastbcubed.diff_runs.identity import DiffWithIds, known_stability
 from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, PLACES, SIDES, SIZES, asked_order
 from fastbcubed.errors import Either, Message, NotKeptError, OptionError
 from fastbcubed.metrics.registry import METRICS
@@ -63,9 +63,6 @@ from fastbcubed.results.page import (
 )
 from fastbcubed.results.slices import id_parts, name_columns, slice_name
 
-if TYPE_CHECKING:
-    from fastbcubed.diff_runs.diff_result import Diff
-
 #: A kind of change dominates if it is at least this multiple of the other.
 DOMINATES = 3.0
 #: A kind of change that is a smaller share of the other than this is not described.
@@ -90,7 +87,7 @@ TABLE = {
 }
 
 
-def document(diff: Diff, asked: Asked = IN_BRIEF) -> Document:
+def document(diff: DiffWithIds, asked: Asked = IN_BRIEF) -> Document:
     """Return the document of a diff; parts that only pages show are made only for pages."""
     names, stems = diff.names, [stem(diff.names.get(side) or side) for side in SIDES]
     facts = [(side.capitalize(), names.get(side) or f"the {side}") for side in SIDES]
@@ -103,7 +100,7 @@ def document(diff: Diff, asked: Asked = IN_BRIEF) -> Document:
     return Document("diff", asked.title or f"From {stems[0]} to {stems[1]}", head, _sections(diff, asked))
 
 
-def _sections(diff: Diff, asked: Asked) -> Iterator[Section]:
+def _sections(diff: DiffWithIds, asked: Asked) -> Iterator[Section]:
     """Yield the sections that are not empty; each is made when needed, because some take long."""
     if asked.explain is not None:
         raise OptionError(
@@ -123,13 +120,13 @@ def _sections(diff: Diff, asked: Asked) -> Iterator[Section]:
 # -- Sentences -------------------------------------------------------------------------------------
 
 
-def what_changed(diff: Diff) -> list[str]:
+def what_changed(diff: DiffWithIds) -> list[str]:
     """Return sentences on how many items changed, the kind of change, its concentration, and ids."""
     lines = _affected(diff), _kind_of_change(diff), _where(diff), _ids(diff)
     return [line for line in lines if line]
 
 
-def _ids(diff: Diff) -> str:
+def _ids(diff: DiffWithIds) -> str:
     known = known_stability(diff)
     if known is None or not known.as_named < known.best:
         return ""
@@ -140,7 +137,7 @@ def _ids(diff: Diff) -> str:
     )
 
 
-def _affected(diff: Diff) -> str:
+def _affected(diff: DiffWithIds) -> str:
     n = diff.evaluation.contingency.n_items
     share = diff.overall.named("affected_rate")
     if diff._changes is None:
@@ -169,7 +166,7 @@ def _affected(diff: Diff) -> str:
     return f"{text}) {'is' if changed == 1 else 'are'} with other items now{rest}."
 
 
-def _kind_of_change(diff: Diff) -> str:
+def _kind_of_change(diff: DiffWithIds) -> str:
     """Return the sentence on the shares of an item's clusters that left and joined it, the larger one first."""
     split, merged = diff._rates
     if not split + merged > 0:
@@ -188,7 +185,7 @@ def _kind_of_change(diff: Diff) -> str:
     return f"{which}: on average, {left}, and {joined}."
 
 
-def _where(diff: Diff) -> str:
+def _where(diff: DiffWithIds) -> str:
     """Return the sentence on how few clusters have half of the change."""
     cells = diff.evaluation.contingency
     if not cells.has_cells or cells.overlapping:
@@ -206,12 +203,12 @@ def _where(diff: Diff) -> str:
     return f"{', and '.join(told).capitalize()}." if told else ""
 
 
-def _became(diff: Diff) -> dict[str, dict[str, Any]]:
+def _became(diff: DiffWithIds) -> dict[str, dict[str, Any]]:
     """Return the rows of `Diff.changes` by outcome; empty if these are unknown."""
     return {} if diff._changes is None else {row["became"]: row for row in diff._changes.to_pylist()}
 
 
-def what_became(diff: Diff) -> list[str]:
+def what_became(diff: DiffWithIds) -> list[str]:
     """Return the sentence on the outcomes of clusters; empty if these are unknown."""
     numbers = {name: row["n_clusters"] for name, row in _became(diff).items()}
     if not numbers:
@@ -223,7 +220,7 @@ def what_became(diff: Diff) -> list[str]:
     return [f"{line}."]
 
 
-def coverage(diff: Diff) -> list[str]:
+def coverage(diff: DiffWithIds) -> list[str]:
     """Return sentences on the items that only one side has, and on their treatment; empty if there are none."""
     found, policies = diff.coverage, diff.evaluation.policies
     lines = []
@@ -242,7 +239,7 @@ def coverage(diff: Diff) -> list[str]:
     return [*lines, *rows_lines(found, policies)]
 
 
-def _whose(diff: Diff, which: str, n: int) -> str:
+def _whose(diff: DiffWithIds, which: str, n: int) -> str:
     """Return a phrase on how many of the items of one side are in clusters that are gone or new as a whole."""
     row = _became(diff).get(GONE if which == "gone" else APPEARED)
     if row is None:
@@ -262,7 +259,7 @@ def _whose(diff: Diff, which: str, n: int) -> str:
     return f"{whole}, {left}; " if rest else f"{whole}; "
 
 
-def what_truth_says(diff: Diff) -> list[str]:
+def what_truth_says(diff: DiffWithIds) -> list[str]:
     """Return sentences on the share of the change that is right, and its effect on precision and recall."""
     verdict = diff.verdict
     if verdict is None:
@@ -289,7 +286,7 @@ def what_truth_says(diff: Diff) -> list[str]:
     return lines
 
 
-def _iq(diff: Diff) -> str:
+def _iq(diff: DiffWithIds) -> str:
     (iq,) = verdict_scores(diff, "iq")
     if iq != iq:
         return ""
@@ -306,14 +303,14 @@ def _iq(diff: Diff) -> str:
 # -- Tables ----------------------------------------------------------------------------------------
 
 
-def _heading(diff: Diff) -> list[str]:
+def _heading(diff: DiffWithIds) -> list[str]:
     lines = [f"Diff of {counted(diff.summary['baseline']['items'], 'item')}"]
     if any(name not in (None, f"the {side}") for side, name in diff.names.items()):
         lines += [f"  {side:<12}{label(name)}" for side, name in diff.names.items() if name]
     return lines
 
 
-def _sides(diff: Diff) -> Grid:
+def _sides(diff: DiffWithIds) -> Grid:
     header = ["", "items", "clusters", "singletons", "largest"]
     if diff.evaluation.contingency.overlapping:
         header.append("unchanged")
@@ -321,7 +318,7 @@ def _sides(diff: Diff) -> Grid:
     return Grid(header, rows)
 
 
-def changes_grid(diff: Diff) -> Grid:
+def changes_grid(diff: DiffWithIds) -> Grid:
     """Return the table of rates and distances of splits and merges and, with a truth, their good and bad parts."""
     judged, known = diff.verdict is not None, known_intervals(diff)
     header = ["", "rate", *(["good", "bad"] * judged), "distance", *(["good", "bad"] * judged)]
@@ -337,7 +334,7 @@ def changes_grid(diff: Diff) -> Grid:
     return grid.only([0, *(k for k in range(1, len(header)) if any(row[k] for row in rows))])
 
 
-def others_grid(diff: Diff) -> Grid:
+def others_grid(diff: DiffWithIds) -> Grid:
     """Return the table of the other scores, with definitions."""
     told = {name for of_kind in TABLE.values() for names in of_kind for name in names}
     known = known_intervals(diff)
@@ -345,7 +342,7 @@ def others_grid(diff: Diff) -> Grid:
     return scores_grid({m.name: diff.overall[m.name] for m in shown}, known, shown)
 
 
-def notes(diff: Diff) -> list[str]:
+def notes(diff: DiffWithIds) -> list[str]:
     """Return sentences on the meaning of the figures, and on scores that were not computed."""
     found = definition(diff.evaluation)
     table = (
@@ -369,7 +366,7 @@ def notes(diff: Diff) -> list[str]:
     return [*found, *not_computed(diff.not_computed)]
 
 
-def _next_steps(diff: Diff) -> list[Block]:
+def _next_steps(diff: DiffWithIds) -> list[Block]:
     """Return a few calls that show where the change is."""
     ev = diff.evaluation
     if not ev.has_clusters:
@@ -387,7 +384,7 @@ def _next_steps(diff: Diff) -> list[Block]:
     return steps_grid(steps)
 
 
-def _verdict(diff: Diff, asked: Asked) -> Iterator[Block]:
+def _verdict(diff: DiffWithIds, asked: Asked) -> Iterator[Block]:
     """Yield sentences, warnings, and figures of both sides; on a page, also the chart of the outcomes of clusters."""
     aside: list[Block] = []
     if asked.page and diff._changes is not None:
@@ -406,7 +403,7 @@ def _verdict(diff: Diff, asked: Asked) -> Iterator[Block]:
     yield Prose(coverage(diff), "indented")
 
 
-def _figures(diff: Diff, asked: Asked) -> Iterator[Block]:
+def _figures(diff: DiffWithIds, asked: Asked) -> Iterator[Block]:
     """Yield the scores, their meaning, and suggested calls."""
     yield changes_grid(diff)
     yield others_grid(diff)
@@ -451,7 +448,7 @@ def change_of(row: Mapping[str, Any]) -> float:
     return float(row["split_change"] + row["merge_change"])
 
 
-def _slices(diff: Diff, asked: Asked) -> Iterator[Block]:
+def _slices(diff: DiffWithIds, asked: Asked) -> Iterator[Block]:
     """Yield for each slicing a chart of the slices' shares in the change and a table; of many, the most changed."""
     keys: dict[str, Any] = dict.fromkeys(diff.sliced) | {slice_name(key): key for key in asked.by}
     chosen = list(keys.items())[: asked.slicings]
@@ -479,7 +476,7 @@ def _slices(diff: Diff, asked: Asked) -> Iterator[Block]:
         yield listing_grid(table, f"By {name}")
 
 
-def _clusters(diff: Diff, asked: Asked) -> Iterator[Block]:
+def _clusters(diff: DiffWithIds, asked: Asked) -> Iterator[Block]:
     """Yield the most changed clusters of each side; on a page, they open to their members."""
     if not asked.worst or not diff.evaluation.has_clusters:
         return
@@ -488,7 +485,7 @@ def _clusters(diff: Diff, asked: Asked) -> Iterator[Block]:
         yield Prose([text], "note")
     whole = sum(diff.overall.get(name, 0.0) for name in ("split_rate", "merge_rate"))
     for side, mark, other in (("baseline", "true", "experiment"), ("experiment", "pred", "baseline")):
-        table = diff.clusters(side, limit=asked.worst)
+        table = clusters_of(diff, side, None, asked.worst, None)
         n = sum(change_of(row) > 0 for row in table.to_pylist())
         of = f"{count(n)} of {count(diff.summary[side]['clusters'])}"
         if n:
@@ -507,13 +504,15 @@ def _clusters(diff: Diff, asked: Asked) -> Iterator[Block]:
             yield Prose([f"No {side} cluster changed."])
 
 
-def _opened(diff: Diff, side: str, row: Mapping[str, Any], asked: Asked, whole: float, other: str) -> Opened:
+def _opened(
+    diff: DiffWithIds, side: str, row: Mapping[str, Any], asked: Asked, whole: float, other: str
+) -> Opened:
     """Return a cluster to open: its share of the change, and its members."""
     share, members = change_of(row) / whole if whole else None, list[Block]()
     if row["cluster"] is not None and diff.evaluation.has_items:
         with suppress(NotKeptError):
-            of_page: dict[str, Any] = {"columns": asked.columns[:MOST_COLUMNS], "members": asked.members}
-            members = members_blocks(diff.cluster(side, row["cluster"], **of_page))
+            columns = asked.columns[:MOST_COLUMNS]
+            members = members_blocks(cluster_of(diff, side, row["cluster"], columns, asked.members))
     told = (
         f"Adds {percent(row['split_change'])} to the split rate and {percent(row['merge_change'])} to the merge rate "
         "of all items."
@@ -526,7 +525,7 @@ def _opened(diff: Diff, side: str, row: Mapping[str, Any], asked: Asked, whole: 
     )  # fmt: skip
 
 
-def _origin(diff: Diff, asked: Asked) -> Iterator[Block]:
+def _origin(diff: DiffWithIds, asked: Asked) -> Iterator[Block]:
     if not asked.page:
         return
     named, truth = {side: f"the {side}" for side in SIDES}, diff._truth

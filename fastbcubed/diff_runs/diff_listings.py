@@ -1,23 +1,18 @@
-"""Listings of a diff: changes, clusters, items and slices; and a single cluster or item with its members."""
+"""Listings of a diff: clusters, items and slices; and a single cluster or item with its members."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from fastbcubed.cells.contingency import Contingency
+from fastbcubed.diff_runs.cluster_changes import OF_ONE_SIDE, clusters_of_one_side, not_defined
 from fastbcubed.diff_runs.vocabulary import (
-    APPEARED,
     BACK,
     COLUMNS,
-    GONE,
     OF_SIZES,
     OUTCOMES,
     PLACES,
@@ -27,197 +22,37 @@ from fastbcubed.diff_runs.vocabulary import (
     asked_order,
     asked_slices,
     called,
-    called_as_slices,
     in_a_diff,
     in_words_of_a_diff,
     renamed,
     renamed_slices,
     side_of,
 )
-from fastbcubed.errors import IdTypeError, MetricError, OptionError, SliceError, arg, first_few, quoted
-from fastbcubed.inputs import arrow_compute as pc
-from fastbcubed.inputs.arrays import chunked, combined, from_numpy, from_texts, plain, table_of, to_numpy
-from fastbcubed.inputs.id_columns import as_column
+from fastbcubed.errors import OptionError, quoted
+from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.render.number_formats import score_text
 from fastbcubed.results import clusters
-from fastbcubed.results.cluster_outcomes import marked, require_defined
-from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.cluster_outcomes import require_defined
 from fastbcubed.results.evaluation_text import PLACES as PLACES_OF_ITEM
 from fastbcubed.results.evaluation_text import Cluster, Item
-from fastbcubed.results.items import Items, without_noise
 from fastbcubed.results.members import chosen_columns, rows_in_clusters, with_attributes
 from fastbcubed.results.slices import (
     SliceKey,
-    beside,
     check_key,
     elements,
     known_within_limit,
     means_of_groups,
     require_clear,
-    size_named,
-    slice_codes,
     slice_name,
     slice_table,
 )
 from fastbcubed.results.table import Table, listed
 from fastbcubed.runtime.arguments import as_several, is_one_of
 from fastbcubed.runtime.key_codes import number
-from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.runtime.threads import Pool
 
 if TYPE_CHECKING:
-    from fastbcubed.diff_runs.diff_result import Diff
-
-#: Outcomes of clusters, in the order of display.
-BECAME = (*OUTCOMES["true"].values(), GONE, APPEARED)
-#: Figures of each outcome.
-FIGURES = {"n_clusters": pa.int64(), "n_items": pa.int64(), "weight": pa.float64(), "share": pa.float64()}
-#: Outcomes of clusters whose items only one side has, by this side.
-OF_ONE_SIDE = {"true": GONE, "pred": APPEARED}
-
-
-def not_defined() -> MetricError:
-    """Return the error for outcomes of overlapping clusters."""
-    return MetricError(
-        "the outcome of a cluster is not defined for overlapping clusters; pass partitions, without "
-        f"{arg('overlapping', True)}"
-    )
-
-
-def _of_one_side(table: Contingency, side: str) -> dict[str, float]:
-    """Count the clusters of a side without items of the other side, and their items; an unknown weight is NaN."""
-    alone = table.alone(side)
-    if alone is None:
-        return {"n_clusters": 0, "n_items": 0, "weight": 0.0}
-    scored = np.zeros(table.n_codes[side], np.bool_)
-    codes = table.true if side == "true" else table.pred
-    for start, stop in blocks(table.n_cells):
-        scored[codes[start:stop]] = True
-    there = ~scored[alone.codes]
-    counted = np.zeros(scored.size, np.bool_)
-    counted[alone.codes[there]] = True
-    weight = math.nan if table.weighting == "outer" else math.fsum(alone.mass[there].tolist())
-    n_items = int(alone.n[there].sum(dtype=np.int64))
-    return {"n_clusters": int(np.count_nonzero(counted)), "n_items": n_items, "weight": weight}
-
-
-def changes(ev: Evaluation) -> pa.Table:
-    """Return the table of the outcomes of clusters, with the numbers of clusters and items."""
-    outcomes = ev._outcomes
-    if outcomes is None:
-        raise not_defined()
-    rows = outcomes.filter(pc.equal(outcomes["side"], "true")).to_pylist()
-    rows += [_of_one_side(ev.contingency, side) for side in OF_ONE_SIDE]
-    found, scored = ev.coverage, ev.contingency.total_weight
-    only = found.n_truth_only and ev.policies.truth == "drop"
-    before = scored + (found.weight_truth_only if only else 0.0)
-    only = found.n_prediction_only and ev.policies.prediction in ("drop", "outside")
-    after = scored + (found.weight_prediction_only if only else 0.0)
-    for became, row in zip(BECAME, rows, strict=True):
-        whole = after if became == APPEARED else before
-        row |= {"became": became, "share": row["weight"] / whole if whole else None}
-    return changes_of_rows(rows)
-
-
-def changes_of_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Return the table of outcomes from its rows; unknown figures are null."""
-    became = from_texts([row["became"] for row in rows])
-    figures = {name: [row[name] for row in rows] for name in FIGURES}
-    return pa.table(
-        {"became": became}
-        | {name: pa.array(figures[name], kind, from_pandas=True) for name, kind in FIGURES.items()}
-    )
-
-
-# -- By slice --------------------------------------------------------------------------------------
-
-
-def changes_by(ev: Evaluation, key: SliceKey) -> pa.Table:
-    """Return the table of outcomes by slice, with the number of its items and of the clusters that have them."""
-    if ev.contingency.overlapping:
-        raise not_defined()
-    if isinstance(key, Mapping):
-        raise SliceError(
-            f"changes can be listed by an attribute or by bins, not by subsets ({first_few(list(key))})"
-        )
-    items, rows = ev.kept_items(), ev.kept.rows
-    fate, cluster, n_clusters = _fates(ev, items)
-    by_size = any(map(size_named, elements(key)))
-    counted = rows.cell >= 0 if by_size else fate >= 0
-    cut = slice_codes(key, ev.contingency, items, ev.attributes, counted)
-    n = len(BECAME)
-    group = np.where((cut.codes >= 0) & counted, cut.codes * n + fate, -1)
-    here = np.flatnonzero(group >= 0)
-    n_groups = cut.n_slices * n
-    columns: dict[str, NDArray[Any]] = {"n_items": np.bincount(group[here], minlength=n_groups)}
-    with Pool() as pool:
-        _, first = number(group[here] * n_clusters + cluster[here], pool)
-    columns["n_clusters"] = np.bincount(group[here][first], minlength=n_groups)
-    weight = np.bincount(group[here], rows.weight[here], n_groups)
-    of_slice = weight.reshape(-1, n).sum(axis=1)
-    share = weight.reshape(-1, n) / np.where(of_slice > 0, of_slice, np.nan)[:, None]
-    columns |= {"weight": weight, "share": share.reshape(-1)}
-    there = np.flatnonzero(columns["n_items"] > 0)
-    names = {called_as_slices(k): v.take(from_numpy(there // n)) for k, v in cut.values.items()}
-    became = pa.DictionaryArray.from_arrays(from_numpy((there % n).astype(np.int8)), from_texts(list(BECAME)))
-    return table_of(beside(names, {"became": became, **{name: columns[name][there] for name in FIGURES}}))
-
-
-def _fates(ev: Evaluation, items: Items) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Return by row the outcome of its cluster (position in BECAME) and a code of the cluster, and the number of codes.
-
-    A row that both sides have gets the outcome of its baseline cluster. A row that only one side has gets "gone" or
-    "appeared" if all items of its cluster are on that side; otherwise, the outcome is -1.
-    """
-    table, cell = ev.contingency, ev.kept.rows.cell
-    scored = np.flatnonzero(cell >= 0)
-    fate, cluster = np.full(cell.size, -1), np.zeros(cell.size, np.int64)
-    cluster[scored] = table.true[cell[scored]]
-    fate[scored] = (marked(table, "true") >> 1)[cluster[scored]]
-    n_clusters = table.n_codes["true"]
-    for side, became in OF_ONE_SIDE.items():
-        rows, codes, n = _clusters_of_one_side(ev, items, side)
-        fate[rows], cluster[rows] = BECAME.index(became), n_clusters + codes
-        n_clusters += n
-    return fate, cluster, n_clusters
-
-
-def _clusters_of_one_side(
-    ev: Evaluation, items: Items, side: str
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Return the rows of a side's clusters without items of the other side, the clusters' codes, and their number."""
-    cell, none = ev.kept.rows.cell, np.empty(0, np.int64)
-    if ev.contingency.alone(side) is None:
-        return none, none, 0
-    labels = as_column(items.labels(side), f"{side}_cluster")
-    keys = labels.keys()
-    there = np.ones(cell.size, np.bool_) if labels.null_rows is None else ~labels.null_rows
-    rows = np.flatnonzero((cell < 0) & there)
-    lonely = np.zeros(cell.size, np.bool_)
-    if (noise := ev.policies.noise_of(side)) is not None:
-        with suppress(IdTypeError):  # the noise label may have the type of the other side's labels
-            lonely[labels.find(noise)] = True
-    rows = rows[lonely[rows] | ~np.isin(keys[rows], keys[(cell >= 0) & there & ~lonely])]
-    with Pool() as pool:
-        codes, first = number(keys[rows], pool)
-    alone = lonely[rows]
-    codes = np.where(alone, first.size + np.cumsum(alone), codes)
-    return rows, codes, first.size + int(np.count_nonzero(alone)) + 1
-
-
-def labels_of_one_side(ev: Evaluation, side: str) -> pa.Array:
-    """Return the labels of a side's clusters without items of the other side; noise is omitted."""
-    items = ev.kept_items()
-    rows, codes, _ = _clusters_of_one_side(ev, items, side)
-    with Pool() as pool:
-        _, first = number(codes, pool)
-    labels = without_noise(items.labels(side, rows[first]), ev.policies.noise_of(side))
-    return plain_labels(labels).drop_null()
-
-
-def plain_labels(labels: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return labels or ids as one array, without chunks or dictionary encoding."""
-    return combined(plain(chunked(labels)))
-
+    from fastbcubed.diff_runs.diff_summary import DiffData
 
 #: The names of an item's sets in a diff, by those in an evaluation.
 SETS = {"tp": "stable", "fn": "split", "fp": "merged", "tn": "apart"}
@@ -325,14 +160,16 @@ class ChangedItem(Item):
 # -- Listings --------------------------------------------------------------------------------------
 
 
-def clusters_of(diff: Diff, side: str, order_by: str | None, limit: int | None, outcome: str | None) -> Table:
+def clusters_of(
+    diff: DiffData, side: str, order_by: str | None, limit: int | None, outcome: str | None
+) -> Table:
     """Return changes and scores by cluster, as `Diff.clusters` does."""
     old, ev = side_of(side), diff.evaluation
     if is_one_of(outcome, (OF_ONE_SIDE[old],)):
         if ev.contingency.overlapping:
             raise not_defined()
         items = ev.kept_items()
-        rows, codes, _ = _clusters_of_one_side(ev, items, old)
+        rows, codes, _ = clusters_of_one_side(ev, items, old)
         with Pool() as pool:
             codes, first = number(codes, pool)
         weight = np.bincount(codes, ev.kept.rows.weight[rows], first.size)
@@ -369,7 +206,11 @@ def _in_outcomes(table: pa.Table, side: str) -> pa.Table:
 
 
 def items_of(
-    diff: Diff, columns: str | Iterable[str], where: tuple[Any, Any], order_by: str | None, limit: int | None
+    diff: DiffData,
+    columns: str | Iterable[str],
+    where: tuple[Any, Any],
+    order_by: str | None,
+    limit: int | None,
 ) -> Table:
     """Return all items, or those of a baseline and an experiment cluster, as `Diff.items` does."""
     ev = diff.evaluation
@@ -392,7 +233,7 @@ def items_of(
     return Table(in_a_diff(with_attributes(found, ev.kept, asked, at, 3), asked))
 
 
-def item_of(diff: Diff, which: Any, columns: str | Iterable[str], members: int) -> ChangedItem:
+def item_of(diff: DiffData, which: Any, columns: str | Iterable[str], members: int) -> ChangedItem:
     """Return one item, as `Diff.item` does."""
     ev = diff.evaluation
     with in_words_of_a_diff():
@@ -411,7 +252,7 @@ def item_of(diff: Diff, which: Any, columns: str | Iterable[str], members: int) 
 
 
 def cluster_of(
-    diff: Diff, side: str, which: Any, columns: str | Iterable[str] | None, members: int
+    diff: DiffData, side: str, which: Any, columns: str | Iterable[str] | None, members: int
 ) -> ChangedCluster:
     """Return a cluster, as `Diff.cluster` does."""
     old, ev = side_of(side), diff.evaluation
@@ -426,7 +267,7 @@ def cluster_of(
 
 
 def slices_of(
-    diff: Diff, key: SliceKey, attributes: Any, errors: bool, order_by: str | None, limit: int | None
+    diff: DiffData, key: SliceKey, attributes: Any, errors: bool, order_by: str | None, limit: int | None
 ) -> Table:
     """Return changes and scores by slice, as `Diff.slices` does."""
     ev, name = diff.evaluation, slice_name(key)
@@ -441,7 +282,7 @@ def slices_of(
         return renamed_slices(listed(table, diff.metrics, order, limit))
 
 
-def requested_slices(diff: Diff, name: str, order: str | None, limit: int | None = None) -> Table:
+def requested_slices(diff: DiffData, name: str, order: str | None, limit: int | None = None) -> Table:
     """Return slices that were requested when the diff was made, ordered by a column of the evaluation."""
     if order is None:
         return diff.sliced[name]
@@ -451,7 +292,7 @@ def requested_slices(diff: Diff, name: str, order: str | None, limit: int | None
     return Table(ordered.rename_columns(kept.column_names))
 
 
-def _columns(diff: Diff, codes: Any, n: int, *, errors: bool) -> dict[str, Any]:
+def _columns(diff: DiffData, codes: Any, n: int, *, errors: bool) -> dict[str, Any]:
     ev = diff.evaluation
     found = means_of_groups(ev.kept, ev.figures, codes, n, ev.standard_errors if errors else None)
     if diff._judgement is None:
@@ -459,13 +300,13 @@ def _columns(diff: Diff, codes: Any, n: int, *, errors: bool) -> dict[str, Any]:
     return found | diff._judgement.of_slices(codes, n, diff._judging, errors=errors)
 
 
-def asked_key(diff: Diff, key: SliceKey) -> SliceKey:
+def asked_key(diff: DiffData, key: SliceKey) -> SliceKey:
     """Return the slicing that an evaluation takes for one of a diff."""
     _require_clear(diff, elements(check_key(key)))
     return asked_slices(key, judged=diff.verdict is not None)
 
 
-def asked_columns(diff: Diff, columns: str | Iterable[str]) -> list[str]:
+def asked_columns(diff: DiffData, columns: str | Iterable[str]) -> list[str]:
     """Return the names that an evaluation has for these attributes of a diff."""
     names, judged = as_several(columns), diff._judgement is not None
     _require_clear(diff, names)
@@ -476,7 +317,7 @@ def asked_columns(diff: Diff, columns: str | Iterable[str]) -> list[str]:
     return chosen_columns(diff.evaluation.kept, asked)
 
 
-def _require_clear(diff: Diff, names: Iterable[object]) -> None:
+def _require_clear(diff: DiffData, names: Iterable[object]) -> None:
     """Raise ColumnError if the baseline or the experiment has a requested attribute named "true_cluster"."""
     if diff._judgement is not None and any(is_one_of(name, (TRUE_CLUSTER,)) for name in names):
         sides = diff.evaluation.kept_items().attribute_sides()

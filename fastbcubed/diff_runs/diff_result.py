@@ -3,47 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 
 from fastbcubed._version import __version__
+from fastbcubed.diff_runs.cluster_changes import changes_by, not_defined
 from fastbcubed.diff_runs.diff_document import document
 from fastbcubed.diff_runs.diff_listings import (
     ChangedCluster,
     ChangedItem,
     asked_columns,
     asked_key,
-    changes,
-    changes_by,
-    changes_of_rows,
     cluster_of,
     clusters_of,
     item_of,
     items_of,
-    not_defined,
     requested_slices,
     slices_of,
 )
 from fastbcubed.diff_runs.diff_summary import (
     MARK,
-    DiffScores,
-    SharedItems,
-    cautions,
     known_errors,
     known_intervals,
     state_of,
 )
-from fastbcubed.diff_runs.diff_with_ids import DiffWithIds
-from fastbcubed.diff_runs.identity import known_stability
-from fastbcubed.diff_runs.judgement import Judgement, Verdict
+from fastbcubed.diff_runs.identity import DiffWithIds, known_stability
+from fastbcubed.diff_runs.judgement import Judgement
 from fastbcubed.diff_runs.vocabulary import (
     COLUMNS,
     MEANT,
-    OUTCOMES,
-    PLACES,
     SIDES,
     TRUE_CLUSTER,
     asked_order,
@@ -53,11 +44,9 @@ from fastbcubed.diff_runs.vocabulary import (
     renamed,
 )
 from fastbcubed.errors import MetricError, NotKeptError, OptionError, arg, quoted
-from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as
 from fastbcubed.render.document import Document
 from fastbcubed.results import save
-from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval, check_level
 from fastbcubed.results.page import IN_BRIEF, Asked
@@ -67,12 +56,11 @@ from fastbcubed.results.slices import (
     check_key,
     numbers_of_cut,
     rows_for_json,
-    with_quick_errors,
 )
 from fastbcubed.results.standard_errors import COMPONENT
 from fastbcubed.results.table import LOSS, Table, refuse_table_verb
 from fastbcubed.runtime.arguments import is_one_of, true_or_false
-from fastbcubed.runtime.object_attributes import cached_property, documented
+from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.old_names import under_old_name
 
 __all__ = ["Diff"]
@@ -129,22 +117,6 @@ class Diff(DiffWithIds):
     (0.222222, 0.222222, [1, 0, 1, 1, 0, 0])
     """
 
-    def __init__(
-        self,
-        evaluation: Evaluation,
-        *,
-        judgement: Judgement | None = None,
-        judging: Sequence[Metric] = (),
-        truth: str | None = None,
-        not_computed: Mapping[str, str],
-        saved: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Make a diff of an evaluation, its judgement by a truth, and saved figures that cannot be computed again."""
-        self.evaluation, self.not_computed = evaluation, not_computed
-        self._reading_of_truth: dict[str, Any] | None = None
-        self._judgement, self._judging, self._truth = judgement, list(judging), truth
-        self._saved = saved or {}
-
     def __getattr__(self, name: str) -> float:
         if not name.startswith("_") and "evaluation" in self.__dict__:
             if (known := self.overall.named(name)) is not None:
@@ -157,77 +129,7 @@ class Diff(DiffWithIds):
     def __dir__(self) -> list[str]:
         return documented(self, self.overall)
 
-    # What was compared
-
-    @cached_property
-    def names(self) -> dict[str, str | None]:
-        """The names of baseline, experiment and, if given, truth."""
-        found = {side: self.evaluation.names.get(place) for side, place in PLACES.items()}
-        return found if self._truth is None else {**found, "truth": self._truth}
-
-    @cached_property
-    def coverage(self) -> SharedItems:
-        """The extent to which baseline and experiment have the same items."""
-        return SharedItems.of(self.evaluation.coverage)
-
-    @property
-    def definition(self) -> dict[str, Any]:
-        """The definition of the scores: average, weighting, policies."""
-        found = self.evaluation.definition
-        del found["beta"]
-        found["unmatched"] = {side: found["unmatched"][place] for side, place in PLACES.items()}
-        return found if self.verdict is None else {**found, "unlabelled": self.verdict.unlabelled}
-
-    @cached_property
-    def summary(self) -> dict[str, dict[str, Any]]:
-        """Numbers of items, clusters and singletons, sizes, unchanged clusters and outcomes, for each side."""
-        found = {}
-        for side, old in SIDES.items():
-            of_side = self.evaluation.summary[old]
-            figures = {("unchanged" if k == "exact" else k): v for k, v in of_side.items()}
-            if "outcomes" in figures:
-                figures["outcomes"] = {OUTCOMES[old][name]: n for name, n in figures["outcomes"].items()}
-            found[side] = figures
-        return found
-
-    @cached_property
-    def warnings(self) -> list[dict[str, Any]]:
-        """Warnings and notes: code, level (warning or note), message, values."""
-        return list(self._saved["warnings"]) if "warnings" in self._saved else cautions(self)
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """How the columns of baseline, experiment and, if given, truth were read; see `Evaluation`."""
-        if "reading" in self._saved:
-            return dict(self._saved["reading"])
-        found = {side: self.evaluation.reading.get(place) for side, place in PLACES.items()}
-        return found if self._truth is None else {**found, "truth": self._reading_of_truth}
-
-    @property
-    def manifest(self) -> dict[str, Any]:
-        """Provenance: versions, engine, arguments passed, and rows and fingerprint of each side."""
-        found = dict(self.evaluation.manifest)
-        return found | {side: found.pop(place) for side, place in PLACES.items()}
-
     # Scores
-
-    @cached_property
-    def overall(self) -> Scores:
-        """Scores over all items, by name."""
-        found = dict(self.evaluation.overall)
-        return DiffScores(found if self.verdict is None else found | dict(self.verdict.scores))
-
-    @property
-    def metrics(self) -> list[Metric]:
-        """The scores that tables show."""
-        return [*self.evaluation.metrics, *self._judging]
-
-    @cached_property
-    def verdict(self) -> Verdict | None:
-        """The truth's judgement of all items; None without a truth."""
-        if self._judgement is None or self._saved.get("verdict") is not None:
-            return self._saved.get("verdict")
-        return self._judgement.verdict(self._judging)
 
     def metric(self, which: str | Callable[..., Any]) -> float:
         """Return a score over all items, by name or from a custom formula.
@@ -408,11 +310,6 @@ class Diff(DiffWithIds):
                 "changes"
             )
         return Table(self._changes)
-
-    @property
-    def sliced(self) -> dict[str, Table]:
-        """Slices that were requested when the diff was made."""
-        return self.evaluation.sliced
 
     def slices(
         self,
@@ -744,47 +641,18 @@ class Diff(DiffWithIds):
             items, including those of a truth, from which any later slice can be computed. The files are those of an
             evaluation with the baseline as truth, with the same column names.
         """
-        save.save(self.evaluation, directory, keep, more=lambda: {MARK: state_of(self)}, sliced=self._sliced)
+        save.save(
+            self.evaluation,
+            directory,
+            keep,
+            more=lambda: {MARK: state_of(self, self.to_dict())},
+            sliced=self._sliced,
+        )
 
     # Helpers of the methods above
 
     def _document(self, asked: Asked | None = None) -> Document:
         return document(self, asked or IN_BRIEF)
-
-    @cached_property
-    def _sliced(self) -> dict[str, Table]:
-        """The requested slices as printed and written: with standard errors if there are few."""
-        return with_quick_errors(self, self.evaluation)
-
-    @cached_property
-    def _rates(self) -> tuple[float, float]:
-        ev = self.evaluation
-        known = ev.contingency.has_cells
-        split, merged = (
-            float(ev.metric(name)) if known or ev.overall.named(name) is not None else math.nan
-            for name in ("split_rate", "merge_rate")
-        )
-        return split, merged
-
-    @cached_property
-    def _changes(self) -> pa.Table | None:
-        """The table of `changes`; None if unknown, or undefined because clusters overlap."""
-        if "changes" in self._saved:
-            rows = self._saved["changes"]
-            return None if rows is None else changes_of_rows(rows)
-        table = self.evaluation.contingency
-        return None if table.overlapping or not table.has_cells else changes(self.evaluation)
-
-    @cached_property
-    def _judging_errors(self) -> dict[str, float]:
-        if self._judgement is not None:
-            return dict(self._judgement.errors(self._judging).of)
-        if self.verdict is not None and "errors" not in self._saved:
-            raise NotKeptError(
-                "standard errors of the scores that judge the change were not kept; save with "
-                f"{arg('keep', 'items')}, or access .errors before saving"
-            )
-        return dict(self._saved.get("errors", {}))
 
     def _require_judged(self, name: str) -> Judgement:
         if self._judgement is None:

@@ -1,17 +1,21 @@
-"""Coverage, scores and warnings of a diff, and its saved form, which is that of an evaluation."""
+"""The figures of a diff, its coverage, scores and warnings, and its saved form, which is that of an evaluation."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from fastbcubed.align.policies import Coverage
+from fastbcubed.diff_runs.cluster_changes import changes, changes_of_rows
 from fastbcubed.diff_runs.judgement import Judgement, Verdict, labelled_again
-from fastbcubed.diff_runs.vocabulary import MEANT, OF_PLACES, TRUE_CLUSTER, in_diff
-from fastbcubed.errors import FileFormatError, Message, arg
+from fastbcubed.diff_runs.vocabulary import MEANT, OF_PLACES, OUTCOMES, PLACES, SIDES, TRUE_CLUSTER, in_diff
+from fastbcubed.errors import FileFormatError, Message, NotKeptError, arg
 from fastbcubed.inputs.reading_notes import CODES as OF_INPUT
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.json import plain
 from fastbcubed.render.number_formats import count, percent
@@ -19,11 +23,12 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval
 from fastbcubed.results.notices import NOTE, WARNING
+from fastbcubed.results.result import ScoredResult
+from fastbcubed.results.slices import SliceKey, with_quick_errors
 from fastbcubed.results.standard_errors import ALWAYS
+from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import found_in, from_saved, to_saved
-
-if TYPE_CHECKING:
-    from fastbcubed.diff_runs.diff_result import Diff
+from fastbcubed.runtime.object_attributes import cached_property
 
 #: Warnings of an evaluation that also apply to a diff, with the message if it is not the same in a diff's words.
 TOLD: dict[str, str] = {
@@ -45,7 +50,7 @@ TOLD: dict[str, str] = {
 MOSTLY_LABELLED, ALL_BUT_FEW = 0.5, 0.99
 
 
-def cautions(diff: Diff) -> list[dict[str, Any]]:
+def cautions(diff: DiffData) -> list[dict[str, Any]]:
     """Return warnings and notes of a diff: code, level, message, figures."""
     ev, verdict = diff.evaluation, diff.verdict
     chosen = [code for code in TOLD if code != "same-input" or ev.origin.same_source is not None]
@@ -140,7 +145,139 @@ def _share(common: float, alone: float) -> float:
     return common / (common + alone) if common + alone else 1.0
 
 
-def verdict_scores(diff: Diff, *names: str) -> list[float]:
+class DiffData(ScoredResult):
+    """The evaluation and the judgement of a diff, and the figures that its listings, ids and document read."""
+
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        *,
+        judgement: Judgement | None = None,
+        judging: Sequence[Metric] = (),
+        truth: str | None = None,
+        not_computed: Mapping[str, str],
+        saved: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Make a diff of an evaluation, its judgement by a truth, and saved figures that cannot be computed again."""
+        self.evaluation, self.not_computed = evaluation, not_computed
+        self._reading_of_truth: dict[str, Any] | None = None
+        self._judgement, self._judging, self._truth = judgement, list(judging), truth
+        self._saved = saved or {}
+
+    @cached_property
+    def names(self) -> dict[str, str | None]:
+        """The names of baseline, experiment and, if given, truth."""
+        found = {side: self.evaluation.names.get(place) for side, place in PLACES.items()}
+        return found if self._truth is None else {**found, "truth": self._truth}
+
+    @cached_property
+    def coverage(self) -> SharedItems:
+        """The extent to which baseline and experiment have the same items."""
+        return SharedItems.of(self.evaluation.coverage)
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The definition of the scores: average, weighting, policies."""
+        found = self.evaluation.definition
+        del found["beta"]
+        found["unmatched"] = {side: found["unmatched"][place] for side, place in PLACES.items()}
+        return found if self.verdict is None else {**found, "unlabelled": self.verdict.unlabelled}
+
+    @cached_property
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Numbers of items, clusters and singletons, sizes, unchanged clusters and outcomes, for each side."""
+        found = {}
+        for side, old in SIDES.items():
+            of_side = self.evaluation.summary[old]
+            figures = {("unchanged" if k == "exact" else k): v for k, v in of_side.items()}
+            if "outcomes" in figures:
+                figures["outcomes"] = {OUTCOMES[old][name]: n for name, n in figures["outcomes"].items()}
+            found[side] = figures
+        return found
+
+    @cached_property
+    def warnings(self) -> list[dict[str, Any]]:
+        """Warnings and notes: code, level (warning or note), message, values."""
+        return list(self._saved["warnings"]) if "warnings" in self._saved else cautions(self)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How the columns of baseline, experiment and, if given, truth were read; see `Evaluation`."""
+        if "reading" in self._saved:
+            return dict(self._saved["reading"])
+        found = {side: self.evaluation.reading.get(place) for side, place in PLACES.items()}
+        return found if self._truth is None else {**found, "truth": self._reading_of_truth}
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """Provenance: versions, engine, arguments passed, and rows and fingerprint of each side."""
+        found = dict(self.evaluation.manifest)
+        return found | {side: found.pop(place) for side, place in PLACES.items()}
+
+    @cached_property
+    def overall(self) -> Scores:
+        """Scores over all items, by name."""
+        found = dict(self.evaluation.overall)
+        return DiffScores(found if self.verdict is None else found | dict(self.verdict.scores))
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The scores that tables show."""
+        return [*self.evaluation.metrics, *self._judging]
+
+    @cached_property
+    def verdict(self) -> Verdict | None:
+        """The truth's judgement of all items; None without a truth."""
+        if self._judgement is None or self._saved.get("verdict") is not None:
+            return self._saved.get("verdict")
+        return self._judgement.verdict(self._judging)
+
+    @property
+    def sliced(self) -> dict[str, Table]:
+        """Slices that were requested when the diff was made."""
+        return self.evaluation.sliced
+
+    def slices(self, by: SliceKey, *, errors: bool = False) -> Table:
+        """Return changes and scores by slice; see `Diff.slices`."""
+        raise NotImplementedError
+
+    @cached_property
+    def _sliced(self) -> dict[str, Table]:
+        """The requested slices as printed and written: with standard errors if there are few."""
+        return with_quick_errors(self, self.evaluation)
+
+    @cached_property
+    def _rates(self) -> tuple[float, float]:
+        ev = self.evaluation
+        known = ev.contingency.has_cells
+        split, merged = (
+            float(ev.metric(name)) if known or ev.overall.named(name) is not None else math.nan
+            for name in ("split_rate", "merge_rate")
+        )
+        return split, merged
+
+    @cached_property
+    def _changes(self) -> pa.Table | None:
+        """The table of `changes`; None if unknown, or undefined because clusters overlap."""
+        if "changes" in self._saved:
+            rows = self._saved["changes"]
+            return None if rows is None else changes_of_rows(rows)
+        table = self.evaluation.contingency
+        return None if table.overlapping or not table.has_cells else changes(self.evaluation)
+
+    @cached_property
+    def _judging_errors(self) -> dict[str, float]:
+        if self._judgement is not None:
+            return dict(self._judgement.errors(self._judging).of)
+        if self.verdict is not None and "errors" not in self._saved:
+            raise NotKeptError(
+                "standard errors of the scores that judge the change were not kept; save with "
+                f"{arg('keep', 'items')}, or access .errors before saving"
+            )
+        return dict(self._saved.get("errors", {}))
+
+
+def verdict_scores(diff: DiffData, *names: str) -> list[float]:
     """Return these scores that judge the change; NaN if unknown."""
     known = {} if diff.verdict is None else dict(diff.verdict.scores)
     missing = [METRICS[name] for name in names if name not in known]
@@ -152,7 +289,7 @@ def verdict_scores(diff: Diff, *names: str) -> list[float]:
 # -- In files --------------------------------------------------------------------------------------
 
 
-def known_errors(diff: Diff) -> dict[str, float]:
+def known_errors(diff: DiffData) -> dict[str, float]:
     """Return standard errors of the scores that judge the change, by name, if known or quickly computed."""
     if not diff.evaluation.standard_errors.shown:
         return {}
@@ -162,7 +299,7 @@ def known_errors(diff: Diff) -> dict[str, float]:
     return diff._judging_errors if quick else {}
 
 
-def known_intervals(diff: Diff) -> dict[str, Interval]:
+def known_intervals(diff: DiffData) -> dict[str, Interval]:
     """Return the intervals of overall scores, by name, if known or quickly computed."""
     found, judged = diff.evaluation.standard_errors.intervals_at_hand(), known_errors(diff)
     if diff._judgement is not None and judged:
@@ -175,9 +312,8 @@ def known_intervals(diff: Diff) -> dict[str, Interval]:
 MARK = "diff"
 
 
-def state_of(diff: Diff) -> dict[str, Any]:
-    """Return the entry of a diff in the manifest, as plain values for JSON."""
-    found = diff.to_dict()
+def state_of(diff: DiffData, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the entry of a diff in the manifest, as plain values for JSON; `found` is its own JSON."""
     state: dict[str, Any] = {
         name: found.get(name)
         for name in ("changes", "id_stability", "warnings", "not_computed", "reading", "truth", "verdict")
