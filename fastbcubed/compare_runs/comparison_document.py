@@ -7,14 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from fastbcubed.compare_runs.rankings import lacks_more, n_dropped, told, why_no_ranks
+from fastbcubed.compare_runs.comparison_listings import open_in_runs
+from fastbcubed.compare_runs.explain_run import explain
+from fastbcubed.compare_runs.rankings import ComparedRuns, lacks_more, n_dropped, told, why_no_ranks
+from fastbcubed.compare_runs.true_clusters import flow_of_runs, list_true_clusters
 from fastbcubed.compare_runs.units import (
     counted_apart,
     metrics_with_errors,
+    require_cells,
     scores_without_errors,
     why_no_errors,
 )
@@ -71,9 +75,6 @@ from fastbcubed.results.standard_errors import COMPONENT, FEW_DEGREES, are_uneve
 from fastbcubed.results.table import Table
 from fastbcubed.results.unit_cells import Units
 
-if TYPE_CHECKING:
-    from fastbcubed.compare_runs.comparison import Comparison
-
 #: With more experiments than this, differences are shown for the first score only, and without sentences.
 FEW = 3
 #: The opposite of a change.
@@ -86,9 +87,9 @@ NAMED, LOOKED_THROUGH = 5, 4096
 RUNS, LONG = 12, 24
 
 
-def document(cmp: Comparison, asked: Asked = IN_BRIEF) -> Document:
+def document(cmp: ComparedRuns, verdict: tuple[str, list[str]], asked: Asked = IN_BRIEF) -> Document:
     """Return the document of a comparison; parts that only pages show are made only for pages."""
-    first, _ = cmp._verdict
+    first, said = verdict
     shown = [cmp.baseline, *cmp.experiments[:RUNS]]
     facts = [
         (
@@ -105,14 +106,16 @@ def document(cmp: Comparison, asked: Asked = IN_BRIEF) -> Document:
         Only("text", [Prose([first], "title"), Prose([heading(cmp)])]),
         Only("page", [Prose([first], "lead"), Facts(facts, "sides")]),
     ]
-    return Document("comparison", asked.title or title_of_runs(cmp), head, _sections(cmp, asked, shown))
+    return Document("comparison", asked.title or title_of_runs(cmp), head, _sections(cmp, said, asked, shown))
 
 
-def _sections(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Section]:
+def _sections(
+    cmp: ComparedRuns, said: Sequence[str], asked: Asked, shown: Sequence[str]
+) -> Iterator[Section]:
     """Yield the sections that are not empty; each is made when needed, because some take long."""
-    explained = [cmp.explain(run, asked.explained_by) for run in shown[1:] if asked.explain is not None]
+    explained = [explain(cmp, run, asked.explained_by) for run in shown[1:] if asked.explain is not None]
     parts = {
-        ("verdict", "Verdict"): _verdict,
+        ("verdict", "Verdict"): lambda *rest: _verdict(said, *rest),
         ("differences", "Differences"): differences_section,
         ("slices", "Slices"): _slices,
         ("explanation", "Where runs differ most"): lambda *_: _explained(explained),
@@ -132,7 +135,7 @@ def _explained(every: Sequence[Explanation]) -> Iterator[Block]:
         yield from whole_blocks(found)
 
 
-def lead(comparison: Comparison) -> str:
+def lead(comparison: ComparedRuns) -> str:
     """Return the leading sentence: which run is better, by how much, and whether that holds; or which is best."""
     if not comparison.experiments:
         return "Only one run was given; there is nothing to compare."
@@ -153,7 +156,7 @@ def lead(comparison: Comparison) -> str:
     return _of_two(comparison, next(of_lead, deltas[0]))
 
 
-def _of_lacking(comparison: Comparison) -> str:
+def _of_lacking(comparison: ComparedRuns) -> str:
     """Return a sentence on which of two runs is better if the other lacks more items, but has no worse scores."""
     if len(comparison) != 2:
         return ""
@@ -169,7 +172,7 @@ def _of_lacking(comparison: Comparison) -> str:
     )
 
 
-def _of_two(comparison: Comparison, row: Mapping[str, Any]) -> str:
+def _of_two(comparison: ComparedRuns, row: Mapping[str, Any]) -> str:
     """Return a sentence on how a run differs from the baseline in one score, and in how many slices it does so."""
     name, baseline, delta = label(row["experiment"]), label(comparison.baseline), row["delta"]
     what = HEADLINE.get(row["score"], row["score"])
@@ -193,7 +196,7 @@ def _of_two(comparison: Comparison, row: Mapping[str, Any]) -> str:
     return f"{name} {'seems' if seems else 'is'} {word}: {figures}{in_slices}."
 
 
-def _in_slices(comparison: Comparison, row: Mapping[str, Any], word: str) -> str:
+def _in_slices(comparison: ComparedRuns, row: Mapping[str, Any], word: str) -> str:
     """Return in how many slices of the first requested slicing the score changes in the same direction as overall."""
     for by in comparison[comparison.baseline].sliced:
         parts = comparison._deltas_in_slices(row["experiment"], by, row["score"])
@@ -211,7 +214,7 @@ def _in_slices(comparison: Comparison, row: Mapping[str, Any], word: str) -> str
     return ""
 
 
-def _opposite(comparison: Comparison, row: Mapping[str, Any], by: str) -> Iterator[str]:
+def _opposite(comparison: ComparedRuns, row: Mapping[str, Any], by: str) -> Iterator[str]:
     """Yield the names of the slices in which the score changes in the opposite direction to the overall score."""
     table = comparison.slices(comparison._slicings[by])
     names = [name for name in name_columns(table.column_names) if name != "run"]
@@ -220,7 +223,7 @@ def _opposite(comparison: Comparison, row: Mapping[str, Any], by: str) -> Iterat
             yield ", ".join(label(each[name]) for name in names)
 
 
-def _of_several(comparison: Comparison, ranked: Sequence[Mapping[str, Any]]) -> str:
+def _of_several(comparison: ComparedRuns, ranked: Sequence[Mapping[str, Any]]) -> str:
     """Return a sentence on which run is best, and which may be as good."""
     first, second, *_ = ranked
     same = [row["run"] for row in ranked[1:] if row["as_good"] and not row["delta"]]
@@ -250,7 +253,7 @@ def _named(runs: Sequence[str]) -> str:
     return listed(names if len(runs) <= NAMED else [*names, f"{count(len(runs) - NAMED)} more"])
 
 
-def heading(comparison: Comparison) -> str:
+def heading(comparison: ComparedRuns) -> str:
     """Return the heading: the runs that are compared."""
     runs = counted(len(comparison), "run")
     if comparison.align == "each":
@@ -258,7 +261,7 @@ def heading(comparison: Comparison) -> str:
     return f"Comparison of {runs} on {counted(comparison.n_items, 'item')} that all of them score"
 
 
-def sentences(comparison: Comparison) -> list[str]:
+def sentences(comparison: ComparedRuns) -> list[str]:
     """Return further sentences: differences from the baseline, items left out, and the basis of the intervals."""
     few = comparison.experiments if len(comparison.experiments) <= FEW else ()
     found = [line for name in few for line in against_baseline(comparison, name)]
@@ -267,7 +270,7 @@ def sentences(comparison: Comparison) -> list[str]:
     return found
 
 
-def against_baseline(comparison: Comparison, name: str) -> list[str]:
+def against_baseline(comparison: ComparedRuns, name: str) -> list[str]:
     """Return the sentence on how the main scores of an experiment differ from the baseline's."""
     rows = {row["score"]: row for row in comparison._deltas().to_pylist() if row["experiment"] == name}
     chosen = [rows[s] for s in HEADLINE if s in rows] or list(rows.values())[:1]
@@ -290,13 +293,13 @@ def against_baseline(comparison: Comparison, name: str) -> list[str]:
 UNCHALLENGED = "1 by construction, because items without a true label are left out"
 
 
-def _says_nothing(comparison: Comparison, row: Mapping[str, Any]) -> bool:
+def _says_nothing(comparison: ComparedRuns, row: Mapping[str, Any]) -> bool:
     """Return whether precision is uninformative in both runs because most items have no label and are left out."""
     runs = row["experiment"], comparison.baseline
     return row["score"] == "precision" and all(map(comparison._is_unchallenged, runs))
 
 
-def best_by_score(comparison: Comparison) -> list[str]:
+def best_by_score(comparison: ComparedRuns) -> list[str]:
     """Return the sentence on which run is best by which scores, if these disagree; otherwise an empty list."""
     if why_no_ranks(comparison) is not None:
         return []
@@ -318,7 +321,7 @@ def _word(delta: float, best: str) -> str:
     return "better" if (delta > 0) == (best == "higher") else "worse"
 
 
-def _left_out(comparison: Comparison) -> list[str]:
+def _left_out(comparison: ComparedRuns) -> list[str]:
     """Return the sentence on runs with items that not all runs score, if there are any."""
     if comparison.align == "each":
         return [
@@ -336,7 +339,7 @@ def _left_out(comparison: Comparison) -> list[str]:
     return [left_out + " Coreference scores count all mentions of each run." * apart]
 
 
-def _how_sure(comparison: Comparison) -> list[str]:
+def _how_sure(comparison: ComparedRuns) -> list[str]:
     if not comparison.experiments:
         return []
     if (reason := why_no_errors(comparison)) is not None:
@@ -370,11 +373,11 @@ def _how_sure(comparison: Comparison) -> list[str]:
     return found + _without_errors(comparison)
 
 
-def _without_errors(comparison: Comparison) -> list[str]:
+def _without_errors(comparison: ComparedRuns) -> list[str]:
     """Return sentences on scores without an interval, with the reasons."""
     return [
         f"No interval is known for {_named(names)}: {reason}."
-        for reason, names in scores_without_errors(comparison).items()
+        for reason, names in scores_without_errors(comparison, comparison._differences.warnings).items()
     ]
 
 
@@ -386,17 +389,17 @@ def _groups(units: Mapping[str, Units]) -> str:
     return f"{n} groups of items that share clusters in the truth or {run}"
 
 
-def intervals_of(comparison: Comparison) -> str:
+def intervals_of(comparison: ComparedRuns) -> str:
     """Return a name for the figures in parentheses: intervals, with their confidence."""
     return f"{100 * comparison.level:g} % intervals"
 
 
-def has_intervals(comparison: Comparison) -> bool:
+def has_intervals(comparison: ComparedRuns) -> bool:
     """Return whether any difference has an interval."""
     return any(low == low for low in comparison._deltas()["low"].to_pylist())
 
 
-def _connecting(comparison: Comparison) -> str:
+def _connecting(comparison: ComparedRuns) -> str:
     """Return a remark on the runs whose clusters connect all items, if other runs' clusters do not."""
     if comparison.unit != COMPONENT:
         return ""
@@ -408,9 +411,9 @@ def _connecting(comparison: Comparison) -> str:
     return f", because clusters of {_named(found)} connect them{leave}"
 
 
-def _verdict(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
+def _verdict(said: Sequence[str], cmp: ComparedRuns, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
     """Yield sentences, warnings, the scores of the runs, and the ranking."""
-    yield Prose(cmp._verdict[1], "lead")
+    yield Prose(said, "lead")
     notices, own = told(cmp), own_f1(cmp)
     yield Notices.of(notices[: MESSAGES if asked.page else None], n=len(notices))
     yield scores_grid(cmp, own, shown if asked.page else list(cmp))
@@ -422,7 +425,7 @@ def _verdict(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Bl
     yield ranking_grid(cmp._ranking if len(cmp) > 2 else ())
 
 
-def scores_grid(cmp: Comparison, own: Mapping[str, tuple[float, float]], shown: Sequence[str]) -> Grid:
+def scores_grid(cmp: ComparedRuns, own: Mapping[str, tuple[float, float]], shown: Sequence[str]) -> Grid:
     """Return the table of the runs' scores; `own` has the figures of `own_f1`."""
     table, rows = cmp.scores(), []
     for row in table.to_pylist():
@@ -441,7 +444,7 @@ def scores_grid(cmp: Comparison, own: Mapping[str, tuple[float, float]], shown: 
     return Grid.of(rows, columns, caption="Scores of each run")
 
 
-def own_f1(comparison: Comparison) -> dict[str, tuple[float, float]]:
+def own_f1(comparison: ComparedRuns) -> dict[str, tuple[float, float]]:
     """Return each run's F1 on all own items, and with missing items as singletons; {} if these equal the F1 shown."""
     found = {name: (own["f1"], own["f1_if_alone"]) for name, own in comparison._own_scores.items()}
     shown = {name: comparison[name].overall.get("f1", each[0]) for name, each in found.items()}
@@ -463,7 +466,7 @@ def ranking_grid(ranking: Sequence[Mapping[str, Any]]) -> Grid:
     return Grid.of(ranking, columns, caption=f"Runs by {score}, best first")
 
 
-def differences_section(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
+def differences_section(cmp: ComparedRuns, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
     """Yield the differences from the baseline; in a report, as a chart and a table for each run."""
     rows = list(deltas_of(cmp))
     if not asked.page:
@@ -493,13 +496,13 @@ def about_deltas(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"{text} {turned}" if any(row["best"] == "lower" for row in rows) else text
 
 
-def difference_from(cmp: Comparison, run: str | None = None) -> str:
+def difference_from(cmp: ComparedRuns, run: str | None = None) -> str:
     """Return the title of the section or chart of the differences from the baseline, of one run or of all."""
     title = f"ifference from {label(cmp.baseline)}"
     return f"D{title}" if run is None else f"{label(run)}: d{title}"
 
 
-def deltas_of(cmp: Comparison) -> Iterator[dict[str, Any]]:
+def deltas_of(cmp: ComparedRuns) -> Iterator[dict[str, Any]]:
     """Yield the differences of the listed scores, and whether a significant one is an improvement."""
     shown, best = listed_scores(m.name for m in cmp.metrics), {m.name: m.best for m in cmp.metrics}
     for row in cmp._deltas().to_pylist():
@@ -530,7 +533,7 @@ def deltas_grid(rows: Sequence[Mapping[str, Any]]) -> Grid:
     return Grid.of(rows, columns, 2, about="Differences")
 
 
-def note(comparison: Comparison) -> str:
+def note(comparison: ComparedRuns) -> str:
     """Return the note on how intervals of differences are computed."""
     if not comparison.experiments:
         return "Name a second run."
@@ -546,7 +549,7 @@ def note(comparison: Comparison) -> str:
     return text
 
 
-def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
+def _slices(cmp: ComparedRuns, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
     """Yield the most changed slices of each slicing: a chart of the differences in one score, and a table."""
     keys: dict[str, Any] = cmp._slicings | {slice_name(key): key for key in asked.by}
     chosen = list(keys.items())[: asked.slicings]
@@ -586,14 +589,16 @@ def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Blo
 SLICES = 20
 
 
-def names_and_scores(cmp: Comparison, table: Table) -> tuple[list[str], list[str]]:
+def names_and_scores(cmp: ComparedRuns, table: Table) -> tuple[list[str], list[str]]:
     """Return the columns that name the slices of a table, and the scores whose differences are shown."""
     names = [column for column in name_columns(table.column_names) if column != "run"]
     scores = [name for name in HEADLINE if f"{name}_delta" in table.column_names]
     return names, scores or [m.name for m in cmp.metrics if f"{m.name}_delta" in table.column_names][:3]
 
 
-def ends_in_slice(cmp: Comparison, row: Mapping[str, Any], scores: Sequence[str]) -> dict[str, float | None]:
+def ends_in_slice(
+    cmp: ComparedRuns, row: Mapping[str, Any], scores: Sequence[str]
+) -> dict[str, float | None]:
     """Return the ends of the intervals of the differences in a slice, None if unknown."""
     found = dict[str, float | None]()
     for score in scores:
@@ -604,7 +609,7 @@ def ends_in_slice(cmp: Comparison, row: Mapping[str, Any], scores: Sequence[str]
 
 
 def slices_chart(
-    cmp: Comparison,
+    cmp: ComparedRuns,
     by: str,
     names: Sequence[str],
     scores: Sequence[str],
@@ -636,18 +641,20 @@ def changed(table: Table) -> Table:
     return table.filter(np.any(without_rounding(np.array(changes)), axis=0))
 
 
-def _changed_clusters(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
+def _changed_clusters(cmp: ComparedRuns, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
     """Yield the true clusters that changed most in each run; a page has only the first run, but shows items."""
     for run in (cmp.experiments[:1] if asked.page else cmp.experiments) if asked.worst else ():
         n, flow = 0, None
         if asked.page:
             with suppress(NotKeptError, MetricError, OptionError):
-                n, flow = cmp._flow(run)
+                n, flow = flow_of_runs(cmp.runs, cmp._pair(run), cmp._true_numbers)
         if flow is not None:
             yield from _outcomes(cmp, run, flow)
         title = f"Most changed true clusters from {label(cmp.baseline)} to {label(run)}"
         try:
-            rows = changed(cmp.clusters(run=run, limit=asked.worst)).to_pylist()
+            require_cells(cmp)
+            table = list_true_clusters(cmp.runs, cmp._pair(run), cmp._true_numbers, "delta", asked.worst)
+            rows = changed(Table(table)).to_pylist()
         except NotKeptError:
             return
         except MetricError:
@@ -672,7 +679,7 @@ def _changed_clusters(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> It
         )
 
 
-def _outcomes(cmp: Comparison, run: str, flow: Sequence[tuple[str, str, int]]) -> Iterator[Block]:
+def _outcomes(cmp: ComparedRuns, run: str, flow: Sequence[tuple[str, str, int]]) -> Iterator[Block]:
     """Yield a chart of how many true clusters have which outcome in the baseline and in a run."""
     exact = [sum(n for *outcomes, n in flow if outcomes[k] == "exact") for k in (0, 1)]
     yield Prose([
@@ -695,7 +702,7 @@ def clusters_grid(rows: Sequence[Mapping[str, Any]], runs: Sequence[str]) -> Gri
     return Grid(header, cells, 1, ("name", "count", "figure", "figure", "delta", "delta"))
 
 
-def _opened(cmp: Comparison, row: Mapping[str, Any], asked: Asked, run: str) -> Opened:
+def _opened(cmp: ComparedRuns, row: Mapping[str, Any], asked: Asked, run: str) -> Opened:
     """Return a true cluster to open: its contribution, and its items by their cluster in each run."""
     parts = [row[f"{name}.n_parts"] for name in (cmp.baseline, run)]
     outcomes = [row.get(f"{name}.outcome") for name in (cmp.baseline, run)]
@@ -707,7 +714,7 @@ def _opened(cmp: Comparison, row: Mapping[str, Any], asked: Asked, run: str) -> 
     if row["cluster"] is not None:
         with suppress(NotKeptError):
             columns = asked.columns[:MOST_COLUMNS]
-            found = cmp.cluster("true", row["cluster"], columns=columns, members=asked.members)
+            found = open_in_runs(cmp, "true", row["cluster"], columns, asked.members)
             grid = found.grid()
             forms = ["name"] * len(grid.header)
             blocks += [replace(grid, names=0, forms=forms, about="Members"), Prose(found.notes())]
@@ -715,7 +722,7 @@ def _opened(cmp: Comparison, row: Mapping[str, Any], asked: Asked, run: str) -> 
     return Opened(anchor("true", row["cluster"]), row["cluster"], kept, text, costs, None, blocks)
 
 
-def _definitions(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
+def _definitions(cmp: ComparedRuns, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
     """Yield the definitions of the scores, and how many items the truth and each run lack before restriction."""
     if not asked.page:
         return
@@ -731,7 +738,7 @@ def _definitions(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterato
     yield Prose([*coverage(cmp[cmp.baseline]), *(lacking[:MESSAGES] or if_otherwise(cmp[cmp.baseline]))])
 
 
-def _origin(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
+def _origin(cmp: ComparedRuns, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
     if asked.page:
         yield from command_blocks(asked.requested(_command(cmp)))
         for name in shown:

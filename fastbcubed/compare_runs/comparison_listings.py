@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.compare_runs.true_clusters import CHANGES, DELTA, LOSS_SCORES, rank_of
 from fastbcubed.compare_runs.units import (
+    ComparisonData,
     beside_baseline,
     is_heavy,
     metrics_with_errors,
@@ -40,9 +41,6 @@ from fastbcubed.runtime.arguments import is_one_of, limit_of
 from fastbcubed.runtime.memory_budget import memory_limit
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.types import Codes, Floats
-
-if TYPE_CHECKING:
-    from fastbcubed.compare_runs.comparison import Comparison
 
 
 class ClusterInRuns(Shown, dict[str, Any]):
@@ -123,15 +121,10 @@ class ClusterInRuns(Shown, dict[str, Any]):
 
 
 def open_in_runs(
-    runs: Mapping[str, Evaluation],
-    baseline: str,
-    side: str,
-    which: Any,
-    n_rows: int,
-    columns: str | Iterable[str] | None,
-    members: int,
+    comparison: ComparisonData, side: str, which: Any, columns: str | Iterable[str] | None, members: int
 ) -> ClusterInRuns:
     """Return a true cluster, or one of a run, and where each run has its items."""
+    n_rows, runs, baseline = require_rows(comparison), comparison.runs, comparison.baseline
     members = limit_of(members, "members", "")
     if is_one_of(side, ("true", "truth")):
         rows = rows_of_cluster(runs[baseline].kept, "true", which)
@@ -240,7 +233,7 @@ AT, RUN_AT = "\0slice", "\0run"
 
 
 def slices_of_runs(
-    comparison: Comparison, by: SliceKey, deltas: bool, order_by: str | None, limit: int | None
+    comparison: ComparisonData, by: SliceKey, deltas: bool, order_by: str | None, limit: int | None
 ) -> Table:
     """Return the slices of all runs, as `Comparison.slices` does."""
     limit, name = require_limit(limit), slice_name(by)
@@ -251,7 +244,7 @@ def slices_of_runs(
     return whole if limit is None else whole.slice(0, min(limit, whole.num_rows))
 
 
-def beside_baseline_by(comparison: Comparison, by: SliceKey, *, deltas: bool) -> Table:
+def beside_baseline_by(comparison: ComparisonData, by: SliceKey, *, deltas: bool) -> Table:
     """Return the slices of all runs, slice by slice, with their differences from the baseline if `deltas`.
 
     Large numbers of slices, which are in files, are merged into a file in ascending order.
@@ -281,7 +274,7 @@ def beside_baseline_by(comparison: Comparison, by: SliceKey, *, deltas: bool) ->
 
 
 def _slice_by_slice(
-    comparison: Comparison,
+    comparison: ComparisonData,
     tables: Mapping[str, pa.Table],
     order: Mapping[str, NDArray[np.int64]],
     deltas: bool,
@@ -319,7 +312,7 @@ def _first_by_change(whole: Table, baseline: str, order_by: str, limit: int | No
     return found
 
 
-def _slices(comparison: Comparison, ev: Evaluation, by: SliceKey) -> Table:
+def _slices(comparison: ComparisonData, ev: Evaluation, by: SliceKey) -> Table:
     """Return the slices of a run; raise NotKeptError if they were not requested and items are not kept."""
     known = ev.sliced.get(slice_name(by))
     if known is not None and known.is_large:
@@ -343,11 +336,11 @@ def _beside_runs(table: pa.Table) -> pa.Table:
     return table.rename_columns(own + figures[len(names) :])
 
 
-def deltas_by_slice(comparison: Comparison, run: str, by: str, score: str) -> Iterator[Floats]:
+def deltas_by_slice(comparison: ComparisonData, run: str, by: str, score: str) -> Iterator[Floats]:
     """Yield blocks of a score's differences from the baseline in the requested slices; NaN if unknown."""
     ev, baseline, name = comparison[run], comparison[comparison.baseline], f"{score}_delta"
     if ev.sliced[by].is_large or baseline.sliced[by].is_large:
-        for part in comparison._sliced[by]._batches():
+        for part in slices_of_runs(comparison, comparison._slicings[by], True, None, None)._batches():
             if name in part.column_names:
                 yield to_numpy(
                     part.filter(pc.equal(part["run"], run))[name].fill_null(np.nan).combine_chunks()
@@ -407,7 +400,7 @@ def _differences(
 
 
 def _errors(
-    comparison: Comparison, by: SliceKey
+    comparison: ComparisonData, by: SliceKey
 ) -> tuple[dict[str, pa.Array], dict[str, dict[str, Floats]]] | None:
     """Return the number of units of each slice by run, and standard errors by run and score; None if unknown.
 
@@ -432,7 +425,7 @@ def _errors(
     return dict.fromkeys(comparison, from_numpy(n_of_slices)), errors
 
 
-def _is_one_heavy(comparison: Comparison, units: Codes) -> bool:
+def _is_one_heavy(comparison: ComparisonData, units: Codes) -> bool:
     """Return whether a unit is so heavy that errors use the units of the baseline and one experiment."""
     rows, n = comparison[comparison.baseline].contingency.rows, require_rows(comparison)
     assert rows is not None
@@ -441,7 +434,7 @@ def _is_one_heavy(comparison: Comparison, units: Codes) -> bool:
 
 
 def _errors_by(
-    comparison: Comparison, groups: Sequence[tuple[Codes, int]], units: Codes
+    comparison: ComparisonData, groups: Sequence[tuple[Codes, int]], units: Codes
 ) -> tuple[NDArray[np.int64], dict[str, dict[str, Floats]]]:
     """Return the number of units of each slice, and the standard errors by experiment and score."""
     first = comparison[comparison.baseline]
@@ -463,7 +456,7 @@ def _errors_by(
     }
 
 
-def _groups(comparison: Comparison, by: SliceKey) -> list[tuple[Codes, int]] | None:
+def _groups(comparison: ComparisonData, by: SliceKey) -> list[tuple[Codes, int]] | None:
     """Return the slice of each row and the number of slices, for each subset separately; None if runs differ."""
     first, n = comparison[comparison.baseline], require_rows(comparison)
     if isinstance(by, Mapping):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from fastbcubed import kernels
 from fastbcubed.align.attributes import readable
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.compare_runs.units import (
+    ComparisonData,
     beside_baseline,
     components_of_rows,
     is_heavy,
@@ -75,9 +76,6 @@ from fastbcubed.results.unit_cells import (
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Floats
-
-if TYPE_CHECKING:
-    from fastbcubed.compare_runs.comparison import Comparison
 
 #: With a smaller effective number of units than this, degrees of freedom are limited (see `benchmarks/coverage.py`).
 FEW_BEHIND = 6
@@ -148,7 +146,7 @@ def _keys_of_true_clusters(ev: Evaluation, codes: Keys) -> Keys:
 
 
 def replicates(
-    comparison: Comparison, drawing: Drawing, metrics: Sequence[Metric], beta: float
+    comparison: ComparisonData, drawing: Drawing, metrics: Sequence[Metric], beta: float
 ) -> dict[tuple[str, str], Floats]:
     """Return the differences from the baseline of means over items in each replicate; NaN if it has no unit."""
     needed, runs = needed_by(metrics, beta), comparison.runs.values()
@@ -310,9 +308,9 @@ TEXTS = ("baseline", "experiment", "score")
 FIGURES = ("baseline_value", "experiment_value", "delta", "se", "low", "high")
 
 
-def table_of_deltas(comparison: Comparison, level: float) -> pa.Table:
+def table_of_deltas(comparison: ComparisonData, found: Differences, level: float) -> pa.Table:
     """Return the table of differences, with a row for each experiment and score."""
-    found, baseline = comparison._differences, comparison.baseline
+    baseline = comparison.baseline
     rows = []
     for name in comparison.experiments:
         for metric in comparison.metrics:
@@ -328,7 +326,7 @@ def table_of_deltas(comparison: Comparison, level: float) -> pa.Table:
     return table_of({**texts, **figures, "holds": pa.array(columns["holds"], pa.bool_())})
 
 
-def estimated(comparison: Comparison) -> Differences:
+def estimated(comparison: ComparisonData) -> Differences:
     """Compute the standard errors of the differences, and their replicates if requested.
 
     If a component of the truth and all runs is heavy, the errors of an experiment use the components of the truth, the
@@ -386,7 +384,7 @@ def freedom_of_difference(df: Any, effective: float) -> Any:
 class DifferencesOfSums:
     """Differences of scores that are functions of sums by unit, from each unit's influences on two runs."""
 
-    def __init__(self, comparison: Comparison, units: Sequence[CellUnits], pool: Pool) -> None:
+    def __init__(self, comparison: ComparisonData, units: Sequence[CellUnits], pool: Pool) -> None:
         """Prepare the sums by unit of each run, given the units of its cells; all runs have the same units."""
         n = max(own.n for own in units)
         complete = all(own.table.alone(side) is None for own in units for side in SIDES)
@@ -437,7 +435,7 @@ class DifferencesOfSums:
         return {(name, metric.name): scores[name] - before for name in self._comparison.experiments}
 
 
-def _by_pair(comparison: Comparison, units: Units) -> Differences:
+def _by_pair(comparison: ComparisonData, units: Units) -> Differences:
     """Return the differences of each experiment, with the units of the truth, the baseline and that experiment."""
     found = {name: estimated(beside_baseline(comparison, name)) for name in comparison.experiments}
     return Differences(
@@ -468,7 +466,7 @@ class _Found(NamedTuple):
     of_cells: Sequence[CellUnits] | None
 
 
-def _of_clusters(comparison: Comparison, metrics: Sequence[Metric], said: list[str]) -> _Found:
+def _of_clusters(comparison: ComparisonData, metrics: Sequence[Metric], said: list[str]) -> _Found:
     """Sum the influences of cells by the unit of their true cluster."""
     runs, numbers = list(comparison.runs.values()), comparison._true_numbers
     tables, drawn = [ev.contingency for ev in runs], comparison.n_bootstrap > 0
@@ -502,7 +500,7 @@ def _of_clusters(comparison: Comparison, metrics: Sequence[Metric], said: list[s
     return _Found(powers, drawing, single, units if connected else None)
 
 
-def _of_column(comparison: Comparison, metrics: Sequence[Metric], said: list[str]) -> _Found:
+def _of_column(comparison: ComparisonData, metrics: Sequence[Metric], said: list[str]) -> _Found:
     """Sum the influences of rows by the column that defines the units."""
     units, values = _units_of_column(comparison, said)
     evs = list(comparison.runs.values())
@@ -526,11 +524,13 @@ def _of_column(comparison: Comparison, metrics: Sequence[Metric], said: list[str
     return _Found(Powers(by_run, rows.units(0)), drawing, single, of_cells)
 
 
-def _place(comparison: Comparison) -> int:
+def _place(comparison: ComparisonData) -> int:
     return list(comparison.runs).index(comparison.baseline)
 
 
-def _true_clusters(comparison: Comparison, tables: Sequence[Contingency], said: list[str]) -> list[CellUnits]:
+def _true_clusters(
+    comparison: ComparisonData, tables: Sequence[Contingency], said: list[str]
+) -> list[CellUnits]:
     """Return the true clusters as units; append a caution to `said` if they are too small."""
     if not tables[0].outside:
         shared = "true clusters that share a predicted cluster share its precision"
@@ -538,7 +538,7 @@ def _true_clusters(comparison: Comparison, tables: Sequence[Contingency], said: 
     return true_clusters_of_runs(tables, comparison._true_numbers)
 
 
-def _units_of_column(comparison: Comparison, said: list[str]) -> tuple[NDArray[np.int64], pa.Array]:
+def _units_of_column(comparison: ComparisonData, said: list[str]) -> tuple[NDArray[np.int64], pa.Array]:
     """Return the unit of each row by a column, -1 for none, and the values of units.
 
     Append a caution to `said` if components have items of several units.

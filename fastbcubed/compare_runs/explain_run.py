@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fastbcubed.compare_runs.units import beside_baseline, components_of_rows, require_rows
+from fastbcubed.compare_runs.units import ComparisonData, beside_baseline, components_of_rows, require_rows
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.explain_items import (
@@ -19,12 +19,9 @@ from fastbcubed.results.explain_items import (
 )
 from fastbcubed.results.explanation import Explanation
 
-if TYPE_CHECKING:
-    from fastbcubed.compare_runs.comparison import Comparison
-
 
 def explain(
-    self: Comparison,
+    self: ComparisonData,
     run: str,
     attributes: Any = None,
     *,

@@ -121,7 +121,7 @@ def _gate_of_interval(comparison: Comparison, name: str, bound: Bound) -> Gate:
     """Return whether a run is not significantly worse: the interval of the difference is not all on the worse side."""
     why = why_no_errors(comparison)
     if why is None:
-        reasons = scores_without_errors(comparison).items()
+        reasons = scores_without_errors(comparison, comparison._differences.warnings).items()
         why = next((Message(reason) for reason, scores in reasons if bound.name in scores), None)
     rows = comparison._deltas().to_pylist() if why is None else []
     here = name, computed_as(bound.name, [metric.name for metric in comparison.metrics])

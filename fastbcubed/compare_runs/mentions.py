@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from fastbcubed.compare_runs.differences import Differences, estimated
-from fastbcubed.compare_runs.units import counted_apart
+from fastbcubed.compare_runs.units import ComparisonData, counted_apart
 from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER
 
-if TYPE_CHECKING:
-    from fastbcubed.compare_runs.comparison import Comparison
 
-
-def differences_of_all(comparison: Comparison) -> Differences:
+def differences_of_all(comparison: ComparisonData) -> Differences:
     """Return the standard errors of the differences, including scores that count all mentions.
 
     The latter use the units of all mentions. They have no errors by a column, because mentions that only one run has
@@ -34,7 +30,7 @@ def differences_of_all(comparison: Comparison) -> Differences:
     )
 
 
-def on_own_mentions(comparison: Comparison) -> Comparison:
+def on_own_mentions(comparison: ComparisonData) -> ComparisonData:
     """Return the comparison of the scores that count all mentions, with each run on its own mentions."""
     evs = {name: ev.figures.of_mentions or ev for name, ev in comparison.runs.items()}
     evs = {

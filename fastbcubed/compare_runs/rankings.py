@@ -1,55 +1,344 @@
-"""Ranks of runs, the agreement of scores on them, and notices on runs that lack items."""
+"""Compared runs: scores, differences and slices, ranks, the agreement of scores on them, and notices."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, permutations
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.errors import Message, OptionError, arg, first_few
+from fastbcubed.compare_runs.comparison_listings import deltas_by_slice, slices_of_runs
+from fastbcubed.compare_runs.differences import Differences, adjusted, table_of_deltas
+from fastbcubed.compare_runs.mentions import differences_of_all
+from fastbcubed.compare_runs.units import ComparisonData
+from fastbcubed.errors import EvaluationWarning, Message, OptionError, arg, first_few
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.metrics.metric import Metric, directed, lead_score, without_rounding
 from fastbcubed.render.number_formats import label
+from fastbcubed.results.label_checks import is_unchallenged
+from fastbcubed.results.slices import SliceKey, check_key
+from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import OfRun, runs_lack_items
 from fastbcubed.results.warnings import lacks_more as coverage_lacks_more
-
-if TYPE_CHECKING:
-    from fastbcubed.compare_runs.comparison import Comparison
+from fastbcubed.runtime.arguments import true_or_false
+from fastbcubed.runtime.object_attributes import cached_property
+from fastbcubed.types import Floats
 
 #: The warning about runs that lack items, and the warning of their evaluations that it replaces.
 LACKING, INSTEAD_OF = "runs-lack-items", "dropping-truth-flatters"
 
 
-def ranks(comparison: Comparison) -> pa.Table:
-    """Return the rank of each run by each score; equal runs share the best of their ranks."""
-    columns: dict[str, pa.Array] = {"run": from_texts(list(comparison))}
-    for metric in directed(comparison.metrics):
-        values = _goodness(comparison, metric)
-        own = [
-            None if math.isnan(value) else 1 + sum(_order(other, value) > 0 for other in values)
-            for value in values
+class ComparedRuns(ComparisonData):
+    """Runs with their differences, ranks and slices, as the document of a comparison reads them."""
+
+    def scores(self) -> Table:
+        """Return the scores of each run.
+
+        `to_pandas`, `to_polars` and `to_arrow` of the comparison convert this table.
+
+        Returns
+        -------
+        Table
+            run, n_items, weight, n_clusters (predicted ones with a scored item), then the scores.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> cmp = fb.compare([1, 1, 2], {"a": [1, 1, 1], "b": [1, 2, 3]}, metrics=["precision", "recall"])
+        >>> cmp.scores()
+        run  n_items  weight  n_clusters  precision   recall
+        a          3       3           1    0.55556        1
+        b          3       3           3          1  0.66667
+        <BLANKLINE>
+        2 rows
+        """
+        return self._scores
+
+    _main_table = scores
+
+    @cached_property
+    def _scores(self) -> Table:
+        evs = self.runs.values()
+        columns: dict[str, Any] = {
+            "run": from_texts(list(self.runs)),
+            "n_items": np.array([ev.contingency.n_items for ev in evs], np.int64),
+            "weight": np.array([ev.contingency.total_weight for ev in evs], np.float64),
+            "n_clusters": np.array([ev.summary["pred"]["clusters"] for ev in evs], np.int64),
+        }
+        columns |= {m.name: np.array([ev.overall[m.name] for ev in evs], np.float64) for m in self.metrics}
+        return Table(table_of(columns))
+
+    @cached_property
+    def _differences(self) -> Differences:
+        return differences_of_all(self)
+
+    #: The caution on intervals of differences of pair scores.
+    _of_pairs = (
+        "Intervals of pair scores may be far too narrow, because a few large clusters dominate these scores."
+    )
+    #: The argument with which no item of the truth is dropped from a run.
+    _without_drops = arg("unmatched", {"truth": "singleton"})
+
+    def _is_unchallenged(self, run: str) -> bool:
+        return is_unchallenged(self[run])
+
+    def _deltas_in_slices(self, run: str, by: str, score: str) -> Iterator[Floats]:
+        return deltas_by_slice(self, run, by, score)
+
+    def _deltas(self, level: float | None = None) -> Table:
+        """Return the table of deltas; by default, intervals are adjusted for the number of experiments."""
+        level = adjusted(self.level, len(self.experiments), "bonferroni") if level is None else level
+        return Table(table_of_deltas(self, self._differences, level))
+
+    @property
+    def best(self) -> str:
+        """The run with the best F1, or with the best value of the first score that has a direction; the first if tied.
+
+        If there is no such score, or runs are missing items of the truth (see `ranks`), it raises an OptionError.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.compare([1, 1, 2], {"a": [1, 1, 1], "b": [1, 2, 3], "c": [1, 1, 2]}).best
+        'c'
+        """
+        return ranked(self)[0]
+
+    def against(self, run: str | None = None) -> Self:
+        """Return the same comparison with another baseline, without scoring any run again.
+
+        Parameters
+        ----------
+        run : str, optional
+            The run to compare the others with; by default the best.
+
+        Returns
+        -------
+        Comparison
+
+        Raises
+        ------
+        OptionError
+            If there is no such run, or no run is best (see `best`).
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> runs = {"a": [1, 1, 1], "b": [1, 2, 3], "c": [1, 1, 2]}
+        >>> cmp = fb.compare([1, 1, 2], runs)
+        >>> cmp.baseline, cmp.against("b").baseline, cmp.against().baseline
+        ('a', 'b', 'c')
+        """
+        run = self.best if run is None else run
+        self[run]
+        if run == self.baseline:
+            return self
+        return self._copy(self._runs, run)
+
+    @cached_property
+    def _against_best(self) -> Self:
+        return self.against()
+
+    @property
+    def ranking(self) -> list[dict[str, Any]]:
+        """The runs by the score that `best` uses, the best first, with how each differs from the best.
+
+        Empty if `ranks` raises an error; a warning says why. Each is a dict: run, score, value; delta, se, low, high
+        (None for the best run); as_good, whether the interval of the difference includes 0 (None where there is none).
+        """
+        if (reason := why_no_ranks(self)) is not None:
+            message = Message("The ranking is empty: ") + reason.marked + "."
+            warnings.warn(EvaluationWarning(message, LACKING), stacklevel=2)
+        return self._ranking
+
+    @cached_property
+    def _ranking(self) -> list[dict[str, Any]]:
+        """The runs, ordered by the score that `best` uses, with their differences from the best."""
+        score = lead_score(self.metrics)
+        if score is None or why_no_ranks(self) is not None:
+            return []
+        best = self._against_best
+        shown = ("delta", "se", "low", "high")
+        found = {
+            row["experiment"]: {name: row[name] for name in shown}
+            | {"as_good": None if row["holds"] is None and row["delta"] else not row["holds"]}
+            for row in best._deltas().to_pylist()
+            if row["score"] == score
+        } | {best.baseline: dict.fromkeys(shown) | {"as_good": True}}
+        return [
+            {"run": name, "score": score, "value": self[name].overall[score], **found[name]}
+            for name in ranked(self)
         ]
-        columns[metric.name] = pa.array(own, pa.int64())
-    return table_of(columns)
+
+    def ranks(self) -> Table:
+        """Return the rank of each run by each score: 1 is best, and runs that are equal share a rank.
+
+        Returns
+        -------
+        Table
+            run, then the scores that have a direction; null where a score is not defined.
+
+        Raises
+        ------
+        OptionError
+            If a run drops more of the truth than another (by 0.01 of its weight), and is not ranked below it.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> cmp = fb.compare([1, 1, 2], {"a": [1, 1, 1], "b": [1, 2, 3]}, metrics=["precision", "recall"])
+        >>> cmp.ranks().to_pylist()
+        [{'run': 'a', 'precision': 2, 'recall': 1}, {'run': 'b', 'precision': 1, 'recall': 2}]
+        """
+        if (reason := why_no_ranks(self)) is not None:
+            raise OptionError(reason)
+        return self._ranks()
+
+    def _ranks(self) -> Table:
+        """Return the rank of each run by each score; equal runs share the best of their ranks."""
+        columns: dict[str, pa.Array] = {"run": from_texts(list(self))}
+        for metric in directed(self.metrics):
+            values = _goodness(self, metric)
+            own = [
+                None if math.isnan(value) else 1 + sum(_order(other, value) > 0 for other in values)
+                for value in values
+            ]
+            columns[metric.name] = pa.array(own, pa.int64())
+        return Table(table_of(columns))
+
+    def agreement(self) -> Table:
+        """Return how well each pair of scores agrees on the ranking of the runs: Kendall's tau-b.
+
+        Returns
+        -------
+        Table
+            score, then a column for each score: 1 if both rank all runs alike, -1 if in opposite order, NaN if a score
+            is the same for all runs.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> cmp = fb.compare([1, 1, 2], {"a": [1, 1, 1], "b": [1, 2, 3]}, metrics=["precision", "recall"])
+        >>> cmp.agreement()["recall"].to_pylist()
+        [-1.0, 1.0]
+        """
+        orders = {
+            metric.name: [_order(a, b) for a, b in combinations(_goodness(self, metric), 2)]
+            for metric in directed(self.metrics)
+        }
+        columns: dict[str, pa.Array] = {"score": from_texts(list(orders))}
+        for name, own in orders.items():
+            columns[name] = np.array([_tau(own, other) for other in orders.values()], np.float64)
+        return Table(table_of(columns))
+
+    def coverage(self) -> Table:
+        """Return how many items of the truth each run has, before restriction to the common items.
+
+        Returns
+        -------
+        Table
+            run, n_common, n_truth_only, n_prediction_only (items on both sides, and on one of them), truth_coverage and
+            prediction_coverage (shares of weight), n_scored (items that the run scores), n_left_out (those that
+            another run does not score); own_precision, own_recall and own_f1 (on all items that the run scores), and
+            the same with `_if_alone`, which counts missing items of the truth as singletons. NaN if unknown.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> cmp = fb.compare({"a": 1, "b": 1}, {"old": {"a": 1}, "new": {"a": 1, "b": 1}})
+        >>> cmp.coverage().select(["run", "n_common", "n_truth_only", "n_left_out"]).to_pylist()[1]
+        {'run': 'new', 'n_common': 2, 'n_truth_only': 0, 'n_left_out': 1}
+        """
+        of, own = self._coverage.values(), self._own_scores.values()
+        columns: dict[str, Any] = {"run": from_texts(list(self))}
+        for name in ("n_common", "n_truth_only", "n_prediction_only"):
+            columns[name] = np.array([getattr(each, name) for each in of], np.int64)
+        for name in ("truth_coverage", "prediction_coverage"):
+            columns[name] = np.array([getattr(each, name) for each in of], np.float64)
+        scored = np.array(list(self._n_scored.values()), np.int64)
+        kept = np.array([ev.contingency.n_items for ev in self.runs.values()], np.int64)
+        columns |= {"n_scored": scored, "n_left_out": scored - kept}
+        for before, after in (("own_", ""), ("", "_if_alone")):
+            for name in ("precision", "recall", "f1"):
+                columns[f"{before}{name}{after}"] = np.array([each[name + after] for each in own], np.float64)
+        return Table(table_of(columns))
+
+    @cached_property
+    def warnings(self) -> list[dict[str, Any]]:
+        """Warnings and notes: code, level (warning or note), message, the runs concerned, and values."""
+        notices = shared_notices(self)
+        of_items = [metric for metric in self.metrics if not metric.of_mentions]
+        if not of_items or not any(n_dropped(self, name) for name in self):
+            return notices
+        runs = {
+            name: OfRun(self._coverage[name], own, self[name].overall.get("f1", math.nan), drops=True)
+            for name, own in self._own_scores.items()
+        }
+        common, mentions = self.align == "common", len(of_items) < len(self.metrics)
+        return [*runs_lack_items(runs, common=common, mentions=mentions), *notices]
+
+    def slices(
+        self, by: SliceKey, *, deltas: bool = True, order_by: str | None = None, limit: int | None = None
+    ) -> Table:
+        """Return the scores of all runs by slice, and how they differ from the baseline's.
+
+        Parameters
+        ----------
+        by : str, Bins, tuple of these, or mapping
+            As for `Evaluation.slices`.
+        deltas : bool
+            Whether to add the differences from the baseline.
+        order_by : {"delta", "worse", "better"}, optional
+            List the runs other than the baseline, ordered by how much a slice adds to the differences in precision
+            and recall: the largest change first, or the largest loss, or the largest gain. By default slice by slice.
+        limit : int, optional
+            How many rows to return; all by default.
+
+        Returns
+        -------
+        Table
+            run, the slice, n_items, weight, the scores and the losses. With `deltas`, each score is followed by
+            <score>_delta, and by <score>_delta_se, its standard error, where all runs have the same items in a slice,
+            in memory and with align="common", clusters do not overlap, and the score has one; null for the baseline;
+            and n_units, the units (those of `deltas`) that have items in the slice, null for the baseline where they
+            differ from run to run. An attribute named run appears as attribute.run.
+
+        Raises
+        ------
+        ColumnError, SliceError
+            As `Evaluation.slices` does.
+        OptionError
+            If `deltas` is not a bool, or the order or number of rows is invalid.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> runs = {"old": dict(a=1, b=2, c=3, d=4), "new": dict(a=1, b=1, c=3, d=3)}
+        >>> parts = {"item": list("abcd"), "part": list("xxyy")}
+        >>> cmp = fb.compare(dict(a=1, b=1, c=2, d=2), runs, metrics="recall", attributes=parts)
+        >>> cmp.slices("part").select(["run", "part", "n_items", "recall", "recall_delta"])
+        run  part  n_items   recall  recall_delta
+        old  x           2  0.50000
+        new  x           2        1       0.50000
+        old  y           2  0.50000
+        new  y           2        1       0.50000
+        <BLANKLINE>
+        4 rows
+        """
+        deltas = true_or_false(deltas, "deltas") or order_by is not None
+        return slices_of_runs(self, check_key(by), deltas, order_by, limit)
+
+    @cached_property
+    def _sliced(self) -> dict[str, Table]:
+        """The requested slices of all runs by name."""
+        return {name: self.slices(key) for name, key in self._slicings.items()}
 
 
-def agreement(comparison: Comparison) -> pa.Table:
-    """Return Kendall's tau-b between the rankings of the runs by each pair of scores."""
-    orders = {
-        metric.name: [_order(a, b) for a, b in combinations(_goodness(comparison, metric), 2)]
-        for metric in directed(comparison.metrics)
-    }
-    columns: dict[str, pa.Array] = {"score": from_texts(list(orders))}
-    for name, own in orders.items():
-        columns[name] = np.array([_tau(own, other) for other in orders.values()], np.float64)
-    return table_of(columns)
-
-
-def _goodness(comparison: Comparison, metric: Metric) -> list[float]:
+def _goodness(comparison: ComparedRuns, metric: Metric) -> list[float]:
     """Return the score of each run, negated if lower is better."""
     sign = 1.0 if metric.best == "higher" else -1.0
     return [sign * ev.overall[metric.name] for ev in comparison.runs.values()]
@@ -71,35 +360,18 @@ def _tau(a: Sequence[int], b: Sequence[int]) -> float:
     return sum(x * y for x, y in zip(a, b, strict=True)) / both if both else math.nan
 
 
-def coverage(comparison: Comparison) -> pa.Table:
-    """Return the coverage of the truth by each run, and its scores on its own items."""
-    of, own = comparison._coverage.values(), comparison._own_scores.values()
-    columns: dict[str, Any] = {"run": from_texts(list(comparison))}
-    for name in ("n_common", "n_truth_only", "n_prediction_only"):
-        columns[name] = np.array([getattr(each, name) for each in of], np.int64)
-    for name in ("truth_coverage", "prediction_coverage"):
-        columns[name] = np.array([getattr(each, name) for each in of], np.float64)
-    scored = np.array(list(comparison._n_scored.values()), np.int64)
-    kept = np.array([ev.contingency.n_items for ev in comparison.runs.values()], np.int64)
-    columns |= {"n_scored": scored, "n_left_out": scored - kept}
-    for before, after in (("own_", ""), ("", "_if_alone")):
-        for name in ("precision", "recall", "f1"):
-            columns[f"{before}{name}{after}"] = np.array([each[name + after] for each in own], np.float64)
-    return table_of(columns)
-
-
-def n_dropped(comparison: Comparison, run: str) -> int:
+def n_dropped(comparison: ComparedRuns, run: str) -> int:
     """Return the number of items of the truth that are dropped because a run lacks them."""
     return comparison._coverage[run].n_truth_only if comparison._drops else 0
 
 
-def lacks_more(comparison: Comparison, run: str, other: str) -> bool:
+def lacks_more(comparison: ComparedRuns, run: str, other: str) -> bool:
     """Return whether a run lacks so much more of the truth than another that their scores are not comparable."""
     coverage = comparison._coverage
     return comparison._drops and coverage_lacks_more(coverage[run], coverage[other])
 
 
-def why_no_ranks(comparison: Comparison) -> Message | None:
+def why_no_ranks(comparison: ComparedRuns) -> Message | None:
     """Return why runs are not ranked; None if they are."""
     by_run = {row["run"]: row for row in comparison._ranks().to_pylist()}
     names = [metric.name for metric in directed(comparison.metrics) if not metric.of_mentions]
@@ -116,7 +388,7 @@ def why_no_ranks(comparison: Comparison) -> Message | None:
     return None
 
 
-def ranked(comparison: Comparison) -> list[str]:
+def ranked(comparison: ComparedRuns) -> list[str]:
     """Return the names of the runs, the best first; raise OptionError if no score distinguishes them."""
     score, names = lead_score(comparison.metrics), list(comparison)
     if score is None:
@@ -129,44 +401,11 @@ def ranked(comparison: Comparison) -> list[str]:
     return sorted(names, key=lambda name: rank[name] or len(names) + 1)
 
 
-def ranking(comparison: Comparison) -> list[dict[str, Any]]:
-    """Return the runs, ordered by the score that `Comparison.best` uses, with their differences from the best."""
-    score = lead_score(comparison.metrics)
-    if score is None or why_no_ranks(comparison) is not None:
-        return []
-    best = comparison._against_best
-    shown = ("delta", "se", "low", "high")
-    found = {
-        row["experiment"]: {name: row[name] for name in shown}
-        | {"as_good": None if row["holds"] is None and row["delta"] else not row["holds"]}
-        for row in best._deltas().to_pylist()
-        if row["score"] == score
-    } | {best.baseline: dict.fromkeys(shown) | {"as_good": True}}
-    return [
-        {"run": name, "score": score, "value": comparison[name].overall[score], **found[name]}
-        for name in ranked(comparison)
-    ]
-
-
 #: The most runs that have messages of their own if these differ.
 FEW_RUNS = 3
 
 
-def notices_of_runs(comparison: Comparison) -> list[dict[str, Any]]:
-    """Return the warnings and notes: first that runs lack items, then those of the runs, without repetition."""
-    notices = shared_notices(comparison)
-    of_items = [metric for metric in comparison.metrics if not metric.of_mentions]
-    if not of_items or not any(n_dropped(comparison, name) for name in comparison):
-        return notices
-    runs = {
-        name: OfRun(comparison._coverage[name], own, comparison[name].overall.get("f1", math.nan), drops=True)
-        for name, own in comparison._own_scores.items()
-    }
-    common, mentions = comparison.align == "common", len(of_items) < len(comparison.metrics)
-    return [*runs_lack_items(runs, common=common, mentions=mentions), *notices]
-
-
-def shared_notices(comparison: Comparison) -> list[dict[str, Any]]:
+def shared_notices(comparison: ComparedRuns) -> list[dict[str, Any]]:
     """Return the warnings and notes of the runs, in order and without repetition.
 
     If the messages of a code differ, each of a few runs has its own; of many runs, only the first is quoted.
@@ -197,7 +436,7 @@ def _each_once(by_run: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**by_run[names[0]], "runs": names} for names in runs.values()]
 
 
-def told(comparison: Comparison) -> list[dict[str, Any]]:
+def told(comparison: ComparedRuns) -> list[dict[str, Any]]:
     """Return the warnings and notes, whose messages now begin with the names of their runs."""
     found = []
     for said in comparison.warnings:

@@ -1,30 +1,35 @@
-"""Sampling units of a comparison: common numbers of true clusters, components of all runs, and their limits."""
+"""The runs of a comparison and their units: common numbers of true clusters, components of all runs, and limits."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import copy
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.errors import Message, NotKeptError, OptionError, arg
+from fastbcubed.align.policies import Coverage
+from fastbcubed.errors import Message, NotKeptError, OptionError, arg, quoted
 from fastbcubed.inputs.id_columns import as_column, comparable_keys
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results import clusters
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.influences import is_mean
-from fastbcubed.results.slices import slice_codes
+from fastbcubed.results.result import ClusterResult
+from fastbcubed.results.slices import SliceKey, slice_codes
 from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER, why_none
+from fastbcubed.results.table import Table
 from fastbcubed.results.unit_cells import CellUnits, components_of_tables
+from fastbcubed.results.warnings import if_alone
+from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.key_partitions import match
+from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes
-
-if TYPE_CHECKING:
-    from fastbcubed.compare_runs.comparison import Comparison
 
 #: If a component of all runs has a larger share of the weight, each difference uses the units of its two runs.
 HEAVY_SHARE = 0.1
@@ -111,6 +116,167 @@ def is_heavy(share: float) -> bool:
     return share > HEAVY_SHARE + 1e-9
 
 
+#: Cached values that depend on the baseline, and those that depend only on the runs.
+OF_BASELINE = (
+    "_differences",
+    "_against_best",
+    "_verdict",
+    "_saved_page",
+    "_saved_slices",
+    "_slicings",
+    "_sliced",
+    "_large_slices",
+    "_ranking",
+)
+OF_RUNS = ("_own_scores", "_scores", "_same_codes", "_true_numbers", "_components", "warnings")
+
+
+class ComparisonData(ClusterResult):
+    """The runs of a comparison, and the figures that its listings and the errors of differences read."""
+
+    def __init__(
+        self,
+        runs: Mapping[str, Evaluation],
+        *,
+        baseline: str,
+        align: str,
+        level: float,
+        unit: str,
+        n_bootstrap: int = 0,
+        seed: int = 0,
+        shared: bool = False,
+        n_scored: Sequence[int],
+        coverage: Sequence[Coverage],
+        true_keys: Sequence[NDArray[np.int64]] | None = None,
+        by_itself: Sequence[dict[str, Any] | None] = (),
+    ) -> None:
+        """Compare these evaluations; `shared` means that their scored rows and codes of true clusters are the same.
+
+        Otherwise, `true_keys`, if known, has keys of true clusters by code, which are comparable between runs.
+        `by_itself` has the result of `if_alone` for a run on all its own items; None if its evaluation covers them.
+        """
+        self._runs = dict(runs)
+        self.baseline, self.align, self.level, self.unit = baseline, align, level, unit
+        self.n_bootstrap, self.seed = n_bootstrap, seed
+        self._shared = shared
+        self._n_scored = dict(zip(runs, n_scored, strict=True))
+        #: the coverage of the truth by each run, before restriction to common items
+        self._coverage = dict(zip(runs, coverage, strict=True))
+        self._true_keys = None if true_keys is None else dict(zip(runs, true_keys, strict=True))
+        self._by_itself = dict(zip(runs, by_itself, strict=False))
+
+    def _copy(self, runs: Iterable[str], baseline: str) -> Self:
+        """Return a comparison of these runs on the same items, without scoring any run again."""
+        found = copy.copy(self)
+        found._runs, found.baseline = {name: self._runs[name] for name in runs}, baseline
+        if self._true_keys is not None:
+            found._true_keys = {name: self._true_keys[name] for name in found._runs}
+        for name in OF_BASELINE if len(found) == len(self) else (*OF_BASELINE, *OF_RUNS):
+            found.__dict__.pop(name, None)
+        return found
+
+    @property
+    def runs(self) -> Mapping[str, Evaluation]:
+        """The evaluations by name, in the order given."""
+        return MappingProxyType(self._runs)
+
+    def __getitem__(self, name: str) -> Evaluation:
+        if not is_one_of(name, self._runs):
+            raise OptionError(
+                f"there is no run {quoted(name)}; the runs are {', '.join(map(repr, self._runs))}"
+            )
+        return self._runs[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._runs)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._runs
+
+    @property
+    def experiments(self) -> tuple[str, ...]:
+        """The runs other than the baseline."""
+        return tuple(name for name in self._runs if name != self.baseline)
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The scores that all runs have."""
+        named = [{m.name for m in ev.metrics} for ev in self._runs.values()]
+        return [m for m in self[self.baseline].metrics if all(m.name in own for own in named)]
+
+    @property
+    def n_items(self) -> int:
+        """Number of items on which the baseline is scored and, with align="common", all runs are."""
+        return self[self.baseline].contingency.n_items
+
+    @property
+    def _drops(self) -> bool:
+        """Whether items of the truth that a run lacks are dropped."""
+        return self[self.baseline].policies.truth == "drop"
+
+    @cached_property
+    def _own_scores(self) -> dict[str, dict[str, Any]]:
+        """Scores of each run on all its own items, and on these with the truth's missing items as singletons."""
+        return {
+            name: self._by_itself.get(name)
+            or if_alone(own if isinstance(own := ev.figures.of_mentions, Evaluation) else ev)
+            for name, ev in self._runs.items()
+        }
+
+    @cached_property
+    def _same_codes(self) -> bool:
+        """Whether the items and the codes of true clusters are known to be the same in all runs."""
+        keys = self._true_keys
+        return self._shared or (
+            keys is not None and self.align == "common" and are_alike(list(keys.values()))
+        )
+
+    @cached_property
+    def _true_numbers(self) -> list[NDArray[np.int64]] | None:
+        """Common numbers of true clusters by run and code; None if items and codes are the same in all runs."""
+        if self._same_codes:
+            return None
+        if (reason := why_no_room(self, numbers=True)) is not None:
+            raise OptionError(f"true clusters are renumbered when runs lack different items: {reason}")
+        keys = None if self._true_keys is None else list(self._true_keys.values())
+        evs = list(self.runs.values())
+        made = any(map(_makes_true_clusters, evs))  # keys of such clusters are not comparable between runs
+        return number_true_clusters(evs) if keys is None or made else number_keys(keys)
+
+    @cached_property
+    def _components(self) -> list[CellUnits]:
+        """The component of each true cluster, for each run; components connect the truth and all runs."""
+        tables = [ev.contingency for ev in self.runs.values()]
+        with Pool() as pool:
+            return components_of_tables(tables, self._true_numbers, True, pool)[0]
+
+    @cached_property
+    def _saved_slices(self) -> Mapping[str, Table] | None:
+        """The requested slices of a loaded comparison; None for any other."""
+        return None
+
+    @cached_property
+    def _slicings(self) -> dict[str, SliceKey]:
+        """The keys of the requested slices, by name; in a loaded comparison, the names are the keys."""
+        saved = self._saved_slices
+        return self[self.baseline].figures.slicings if saved is None else {name: name for name in saved}
+
+    @cached_property
+    def _large_slices(self) -> dict[str, Table]:
+        """Slices of all runs with their differences, by name, that were written to files when first needed."""
+        return {}
+
+    def _pair(self, run: str | None) -> tuple[str, str]:
+        """Return the baseline, and the requested experiment."""
+        if run is None:
+            run = (*self.experiments, self.baseline)[0]
+        self[run]
+        return self.baseline, run
+
+
 #: Bytes for each run, measured and rounded up: per numbered true cluster; per true cluster and score in a bootstrap;
 #: per cluster and per cell while units are searched; and per cluster and per cell while scores other than means are
 #: summed.
@@ -119,7 +285,7 @@ NUMBERED_BYTES, DRAWN_BYTES, OF_UNITS, OF_SUMS = 24, 24, (5, 16), (20, 64)
 BESIDE = 64 << 20
 
 
-def why_no_room(comparison: Comparison, *, numbers: bool = False) -> Message | None:
+def why_no_room(comparison: ComparisonData, *, numbers: bool = False) -> Message | None:
     """Return why standard errors, or only `numbers` of true clusters, exceed the memory limit; None if they do not."""
     evs = comparison.runs.values()
     limits = [ev.kept.memory_limit for ev in evs if ev.kept.memory_limit is not None]
@@ -143,7 +309,7 @@ def why_no_room(comparison: Comparison, *, numbers: bool = False) -> Message | N
     )
 
 
-def why_no_errors(comparison: Comparison) -> Message | None:
+def why_no_errors(comparison: ComparisonData) -> Message | None:
     """Return why no difference has a standard error; None if differences may have one."""
     evs = comparison.runs.values()
     require_cells(comparison)
@@ -165,12 +331,12 @@ def _makes_true_clusters(ev: Evaluation) -> bool:
     return ev.coverage.n_noise > 0 or any(policy == "singleton" and n > 0 for policy, n in made)
 
 
-def counted_apart(comparison: Comparison, metric: Metric) -> bool:
+def counted_apart(comparison: ComparisonData, metric: Metric) -> bool:
     """Return whether a score counts mentions that are not among the items that all runs score."""
     return metric.of_mentions and any(ev.figures.of_mentions for ev in comparison.runs.values())
 
 
-def metrics_with_errors(comparison: Comparison) -> list[Metric]:
+def metrics_with_errors(comparison: ComparisonData) -> list[Metric]:
     """Return the scores whose differences have standard errors computed from the cells of the compared items."""
     overlapping = any(ev.contingency.overlapping for ev in comparison.runs.values())
     found = [m for m in comparison.metrics if why_none(m, overlapping=overlapping) is None]
@@ -180,7 +346,7 @@ def metrics_with_errors(comparison: Comparison) -> list[Metric]:
     return found
 
 
-def scores_without_errors(comparison: Comparison) -> dict[str, list[str]]:
+def scores_without_errors(comparison: ComparisonData, cautions: Sequence[str]) -> dict[str, list[str]]:
     """Return the scores that have no standard error although others may have one, by reason."""
     known = {m.name for m in metrics_with_errors(comparison)}
     evs = comparison.runs.values()
@@ -191,7 +357,7 @@ def scores_without_errors(comparison: Comparison) -> dict[str, list[str]]:
         if counted_apart(comparison, metric):
             reason = "mentions that only one side has lack a value of the column" * by_column
         elif metric.name in known:
-            torn = comparison.unit != COMPONENT and not is_mean(metric) and comparison._differences.warnings
+            torn = comparison.unit != COMPONENT and not is_mean(metric) and cautions
             reason = (
                 f"clusters whose items are in several units belong to no unit; pass {arg('unit', COMPONENT)}"
                 * bool(torn)
@@ -207,34 +373,7 @@ def scores_without_errors(comparison: Comparison) -> dict[str, list[str]]:
     return found
 
 
-def have_same_codes(comparison: Comparison) -> bool:
-    """Return whether the items and the codes of true clusters are known to be the same in all runs."""
-    keys = comparison._true_keys
-    return comparison._shared or (
-        keys is not None and comparison.align == "common" and are_alike(list(keys.values()))
-    )
-
-
-def numbers_of_true_clusters(comparison: Comparison) -> list[NDArray[np.int64]] | None:
-    """Return common numbers of true clusters by run and code; None if items and codes are the same in all runs."""
-    if comparison._same_codes:
-        return None
-    if (reason := why_no_room(comparison, numbers=True)) is not None:
-        raise OptionError(f"true clusters are renumbered when runs lack different items: {reason}")
-    keys = None if comparison._true_keys is None else list(comparison._true_keys.values())
-    evs = list(comparison.runs.values())
-    made = any(map(_makes_true_clusters, evs))  # keys of such clusters are not comparable between runs
-    return number_true_clusters(evs) if keys is None or made else number_keys(keys)
-
-
-def components_of_comparison(comparison: Comparison) -> list[CellUnits]:
-    """Return for each run the component of each true cluster; components connect the truth and all runs."""
-    tables = [ev.contingency for ev in comparison.runs.values()]
-    with Pool() as pool:
-        return components_of_tables(tables, comparison._true_numbers, True, pool)[0]
-
-
-def components_of_rows(comparison: Comparison) -> Codes:
+def components_of_rows(comparison: ComparisonData) -> Codes:
     """Return the connected component of each row that all runs score."""
     table = comparison[comparison.baseline].contingency
     assert table.rows is not None
@@ -242,7 +381,7 @@ def components_of_rows(comparison: Comparison) -> Codes:
     return units.by_cell()[table.rows.cell[: require_rows(comparison)]]
 
 
-def units_of_rows(comparison: Comparison) -> NDArray[np.integer]:
+def units_of_rows(comparison: ComparisonData) -> NDArray[np.integer]:
     """Return the requested unit of each row that all runs score."""
     if comparison.unit == COMPONENT:
         return components_of_rows(comparison)
@@ -253,7 +392,7 @@ def units_of_rows(comparison: Comparison) -> NDArray[np.integer]:
     return slice_codes(comparison.unit, first.contingency, first.kept_items(), first.attributes).codes[:n]
 
 
-def beside_baseline(comparison: Comparison, name: str) -> Comparison:
+def beside_baseline(comparison: ComparisonData, name: str) -> ComparisonData:
     """Return the comparison of only the baseline and one other run."""
     return comparison._copy(
         [run for run in comparison if run in (comparison.baseline, name)], comparison.baseline
@@ -264,13 +403,13 @@ def beside_baseline(comparison: Comparison, name: str) -> Comparison:
 NOT_SAVED = "a saved comparison does not contain clusters and items; compare the runs again to get"
 
 
-def require_cells(comparison: Comparison) -> None:
+def require_cells(comparison: ComparisonData) -> None:
     """Raise NotKeptError if the comparison was loaded, and therefore has no cells."""
     if not comparison[comparison.baseline].contingency.has_cells:
         raise NotKeptError(f"{NOT_SAVED} them, other slices or another baseline")
 
 
-def require_rows(comparison: Comparison) -> int:
+def require_rows(comparison: ComparisonData) -> int:
     """Return how many of the first rows all runs have in common; raise NotKeptError if they have no common order."""
     require_cells(comparison)
     if any(ev.contingency.overlapping for ev in comparison.runs.values()):
@@ -289,7 +428,7 @@ def require_rows(comparison: Comparison) -> int:
     return comparison.n_items
 
 
-def of_all_rows(comparison: Comparison, values: NDArray[np.integer], other: int) -> NDArray[np.int64]:
+def of_all_rows(comparison: ComparisonData, values: NDArray[np.integer], other: int) -> NDArray[np.int64]:
     """Return values for all rows of the baseline: those of the rows that all runs score, and `other` for the rest."""
     rows = comparison[comparison.baseline].contingency.rows
     assert rows is not None

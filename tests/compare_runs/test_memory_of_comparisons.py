@@ -57,7 +57,7 @@ def test_the_flow_of_outcomes_is_counted_in_ranges(monkeypatch):
     for row in listed:
         key = row["old.outcome"], row["new.outcome"]
         expected[key] = expected.get(key, 0) + 1
-    n, flow = cmp._flow("new")
+    n, flow = true_clusters.flow_of_runs(cmp.runs, ("old", "new"), cmp._true_numbers)
     assert n == len(listed) == 100
     assert {(a, b): own for a, b, own in flow} == expected
     assert [own for *_, own in flow] == sorted(expected.values(), reverse=True)

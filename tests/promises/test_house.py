@@ -156,7 +156,7 @@ def test_kernels_know_numpy_and_numba_only() -> None:
 
 def test_no_imports_go_round_in_a_circle() -> None:
     """Those in functions count, too; those for types do so in most rooms: a document names the class it describes."""
-    spared = {"results", "compare_runs"}
+    spared = {"results"}
     above = {
         name: {
             module
