@@ -29,9 +29,9 @@ from fastbcubed.metrics.sums_by_unit import (
     is_share_of_pairs,
     pairs_of,
 )
-from fastbcubed.results.influences import is_mean
+from fastbcubed.results.influences import Errors, is_mean
 from fastbcubed.results.intervals import LESS_VARIANCE_OF_AMOUNTS, LESS_VARIANCE_OF_SUMS, degrees_of_freedom
-from fastbcubed.results.standard_errors import Errors, freedom_of, moved_by_another, standard_error
+from fastbcubed.results.standard_errors import freedom_of, moved_by_another, standard_error
 from fastbcubed.results.unit_cells import Units
 from fastbcubed.runtime.threads import Pool
 

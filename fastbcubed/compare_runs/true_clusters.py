@@ -21,7 +21,7 @@ from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results import clusters
 from fastbcubed.results.cluster_outcomes import OUTCOMES
-from fastbcubed.results.clusters import Columns
+from fastbcubed.results.cluster_ranges import Columns, columns_by_code
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.table import TIES, Top, require_limit
 from fastbcubed.runtime.arguments import is_one_of
@@ -145,7 +145,7 @@ def _by_number(
     _require_room(runs, n, "a listing of true clusters of runs with different items")
     found = {}
     for k, (name, ev) in enumerate(runs.items()):
-        columns = clusters.columns_by_code(ev.contingency, "true", metrics[name], ev.beta)
+        columns = columns_by_code(ev.contingency, "true", metrics[name], ev.beta)
         placed = partial(_placed, numbers=None if numbers is None else numbers[k], n=n)
         found[name] = {key: placed(each) for key, each in columns.items()}
     yield 0, found

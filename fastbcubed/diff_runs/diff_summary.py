@@ -20,11 +20,12 @@ from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.json import plain
 from fastbcubed.render.number_formats import count, percent
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.evaluation_data import with_quick_errors
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval
 from fastbcubed.results.notices import NOTE, WARNING
 from fastbcubed.results.result import ScoredResult
-from fastbcubed.results.slices import SliceKey, with_quick_errors
+from fastbcubed.results.slices import SliceKey
 from fastbcubed.results.standard_errors import ALWAYS
 from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import found_in, from_saved, to_saved
@@ -244,7 +245,7 @@ class DiffData(ScoredResult):
     @cached_property
     def _sliced(self) -> dict[str, Table]:
         """The requested slices as printed and written: with standard errors if there are few."""
-        return with_quick_errors(self, self.evaluation)
+        return with_quick_errors(self.evaluation, self.sliced, self.slices)
 
     @cached_property
     def _rates(self) -> tuple[float, float]:

@@ -27,14 +27,9 @@ from fastbcubed.metrics.change import judged
 from fastbcubed.metrics.metric import Metric, f_measure
 from fastbcubed.metrics.sums import overall
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.influences import Errors
 from fastbcubed.results.items import AlignedItems, AttributeTable
-from fastbcubed.results.standard_errors import (
-    Errors,
-    RowUnits,
-    components,
-    errors_of_units,
-    units_of_codes,
-)
+from fastbcubed.results.standard_errors import RowUnits, components, errors_of_units, units_of_codes
 from fastbcubed.results.unit_cells import CellUnits, Units
 from fastbcubed.results.warnings import OfRun, runs_lack_items
 from fastbcubed.runtime.object_attributes import cached_property

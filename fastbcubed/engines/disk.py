@@ -26,11 +26,12 @@ from fastbcubed.inputs.fingerprint import BlocksSeen
 from fastbcubed.inputs.pair import Cut, Pair, open_pair, open_pairs
 from fastbcubed.inputs.reading_notes import notes_of, readings_of
 from fastbcubed.inputs.tables import BLOCK_ROWS
-from fastbcubed.results.clusters import ClusterRanges, NamesByKey, label_bytes
+from fastbcubed.results.cluster_ranges import ClusterRanges
+from fastbcubed.results.clusters import NamesByKey, label_bytes
 from fastbcubed.results.figures import describe
 from fastbcubed.results.items import TableItems
-from fastbcubed.results.saved_files import StoredRows
 from fastbcubed.results.slice_sums import RowQuestions
+from fastbcubed.results.stored_tables import StoredRows
 from fastbcubed.results.table import Table
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.spill import Spill, readable, spill_directory

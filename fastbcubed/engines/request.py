@@ -28,7 +28,7 @@ from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:
     from fastbcubed.inputs.fingerprint import Content
-    from fastbcubed.results.clusters import ClusterRanges
+    from fastbcubed.results.cluster_ranges import ClusterRanges
 
 #: A function of a side and codes of clusters that returns their labels.
 Labels = Callable[[str, RowNumbers], pa.Array]

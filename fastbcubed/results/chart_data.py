@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,17 +14,15 @@ from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.metric import f_measure
 from fastbcubed.results.concentration import POINTS
+from fastbcubed.results.evaluation_data import EvaluationData
 from fastbcubed.results.intervals import of_slice
 from fastbcubed.results.page import CHARTED, LISTED
 from fastbcubed.results.slices import OURS, SliceKey, excess_of, name_columns, ordered, size_names, slice_name
 from fastbcubed.results.standard_errors import FEW
 from fastbcubed.results.table import LOSS
 
-if TYPE_CHECKING:
-    from fastbcubed.results.evaluation import Evaluation
 
-
-def size_rows(ev: Evaluation) -> list[dict[str, Any]]:
+def size_rows(ev: EvaluationData) -> list[dict[str, Any]]:
     """Return the number of clusters and items by cluster size, in powers of two, for each side.
 
     Raises
@@ -49,14 +47,14 @@ def size_rows(ev: Evaluation) -> list[dict[str, Any]]:
     return rows
 
 
-def lorenz_curves(ev: Evaluation) -> dict[str, Any]:
+def lorenz_curves(ev: EvaluationData) -> dict[str, Any]:
     """Return the Lorenz curve of each side's loss, and its totals."""
     return {
         side: {**ev.concentration[side], "curve": ev.lorenz(side, limit=POINTS).to_pylist()} for side in SIDES
     }
 
 
-def extremes(ev: Evaluation) -> dict[str, dict[str, float]]:
+def extremes(ev: EvaluationData) -> dict[str, dict[str, float]]:
     """Return precision, recall and F1 of two trivial predictions: all items singletons, and all in one cluster.
 
     Figures that need more than the kept cells, or are undefined since clusters overlap or prediction-only items count,
@@ -80,13 +78,13 @@ def extremes(ev: Evaluation) -> dict[str, dict[str, float]]:
 DRAWN = ("precision", "recall", "f1")
 
 
-def drawn_scores(ev: Evaluation) -> list[str]:
+def drawn_scores(ev: EvaluationData) -> list[str]:
     """Return the scores to show for slices and clusters."""
     known = [m.name for m in ev.metrics if not m.overall_only and m.name in ev.overall]
     return list(DRAWN) if set(DRAWN) <= set(known) else known[:4]
 
 
-def lost_by_all(ev: Evaluation) -> dict[str, float]:
+def lost_by_all(ev: EvaluationData) -> dict[str, float]:
     """Return the loss of precision and of recall over all items, if computed or if cells to compute it were kept."""
     sides = {lost: side for side, lost in LOSS_OF_SIDE.items()}
     known = [name for name, metric in LOSSES.items() if metric.name in ev.overall or ev.has_clusters]
@@ -94,7 +92,7 @@ def lost_by_all(ev: Evaluation) -> dict[str, float]:
 
 
 def slicing_of(
-    ev: Evaluation, key: SliceKey, whole: int = CHARTED, most: int = LISTED, order_by: str | None = None
+    ev: EvaluationData, key: SliceKey, whole: int = CHARTED, most: int = LISTED, order_by: str | None = None
 ) -> dict[str, Any]:
     """Return one slicing, with scores, losses and intervals of its slices, or of the costliest if there are many.
 
@@ -140,7 +138,7 @@ def about_slices(slicing: Mapping[str, Any] | None = None) -> str:
     return said + grey * few
 
 
-def by_size(ev: Evaluation) -> dict[str, Any]:
+def by_size(ev: EvaluationData) -> dict[str, Any]:
     """Return slices of precision by predicted cluster size, and of recall by true cluster size.
 
     Raises
@@ -168,12 +166,12 @@ def by_size(ev: Evaluation) -> dict[str, Any]:
     return found
 
 
-def _has_errors(ev: Evaluation) -> bool:
+def _has_errors(ev: EvaluationData) -> bool:
     """Return whether standard errors by slice can be computed quickly."""
     return ev.standard_errors.are_shown_by_slice
 
 
-def _by_size_of_clusters(ev: Evaluation, key: str, score: str) -> Any:
+def _by_size_of_clusters(ev: EvaluationData, key: str, score: str) -> Any:
     """Return slices by cluster size with one score, derived from its loss by size, for which no rows are needed."""
     found = ev.losses.size_classes(key.removesuffix("_size"))
     n = found.smallest.size
@@ -186,7 +184,7 @@ def _by_size_of_clusters(ev: Evaluation, key: str, score: str) -> Any:
     return table.filter(from_numpy(to_numpy(table["n_items"]) > 0))
 
 
-def _rows(ev: Evaluation, table: Any, names: list[str], scores: list[str]) -> list[dict[str, Any]]:
+def _rows(ev: EvaluationData, table: Any, names: list[str], scores: list[str]) -> list[dict[str, Any]]:
     """Return slices with names, figures, shares, scores with intervals, and whether they are small."""
     total, lost = ev.coverage.weight_scored(ev.policies), lost_by_all(ev)
     return [_row(row, names, ev, scores, total, lost) for row in table.to_pylist()]
@@ -195,7 +193,7 @@ def _rows(ev: Evaluation, table: Any, names: list[str], scores: list[str]) -> li
 def _row(
     row: Mapping[str, Any],
     names: list[str],
-    ev: Evaluation,
+    ev: EvaluationData,
     scores: list[str],
     total: float,
     lost: Mapping[str, float],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,6 @@ from fastbcubed.inputs.arrays import from_numpy, from_texts
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.threads import Pool, blocks
-
-if TYPE_CHECKING:
-    from fastbcubed.results.clusters import ClusterRanges
 
 
 def ranges_of_clusters(
@@ -69,12 +66,12 @@ def require_outcomes(table: Contingency, found: pa.Table | None) -> pa.Table:
     return found
 
 
-def outcomes_of(table: Contingency, ranges: ClusterRanges | None) -> pa.Table | None:
-    """Return the table of `count_outcomes`; None if it is unknown or undefined."""
+def outcomes_of(table: Contingency, limit: int | None) -> pa.Table | None:
+    """Return the table of `count_outcomes`, found within a memory limit; None if it is unknown or undefined."""
     if table.overlapping or not table.has_cells:
         return None
     with Pool() as pool:
-        return count_outcomes(table, pool, None if ranges is None else ranges.limit // 2)
+        return count_outcomes(table, pool, None if limit is None else limit // 2)
 
 
 def outcome_code(side: str, outcome: str) -> int:

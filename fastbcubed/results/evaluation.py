@@ -6,9 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from fastbcubed.cells.contingency import side_of
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.json import as_json
 from fastbcubed.results import (
@@ -21,21 +18,16 @@ from fastbcubed.results import (
     slices,
     source_pairs,
 )
-from fastbcubed.results.cluster_outcomes import by_side, outcomes_of, require_outcomes
-from fastbcubed.results.clusters import Losses
-from fastbcubed.results.concentration import ROWS, concentration
+from fastbcubed.results.cluster_outcomes import require_outcomes
+from fastbcubed.results.evaluation_data import EvaluationData
 from fastbcubed.results.evaluation_text import Cluster, Item
-from fastbcubed.results.figures import Bounds, Figures, Scores, how_to_have, summarize
+from fastbcubed.results.figures import Scores, how_to_have
 from fastbcubed.results.intervals import Interval
-from fastbcubed.results.items import Items, Kept, list_cells
+from fastbcubed.results.items import list_cells
 from fastbcubed.results.members import list_items, open_cluster, open_item
-from fastbcubed.results.origin import Origin
-from fastbcubed.results.result import ScoredResult
 from fastbcubed.results.slices import IN_JSON, SliceKey, slice_name
-from fastbcubed.results.standard_errors import COMPONENT, ScoreErrors, warn_of_units
-from fastbcubed.results.table import Table, refuse_table_verb, require_limit
-from fastbcubed.results.unit_cells import Units
-from fastbcubed.results.warnings import found_in
+from fastbcubed.results.standard_errors import COMPONENT, warn_of_units
+from fastbcubed.results.table import Table, refuse_table_verb
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.old_names import under_old_name
@@ -45,7 +37,7 @@ if TYPE_CHECKING:
     from fastbcubed.results.page import Asked
 
 
-class Evaluation(ScoredResult):
+class Evaluation(EvaluationData):
     """How good a clustering is: overall, by cluster, by slice and by item.
 
     Returned by `fastbcubed.evaluate` and `fastbcubed.load`. Scores are means over items unless their name says
@@ -108,13 +100,6 @@ class Evaluation(ScoredResult):
     (0.666667, 0.75)
     """
 
-    def __init__(self, figures: Figures, kept: Kept, origin: Origin) -> None:
-        self.figures, self.kept, self.origin = figures, kept, origin
-        self.contingency, self.metrics, self.beta = kept.cells, figures.metrics, figures.beta
-        self.coverage, self.policies, self.overall = figures.coverage, figures.policies, figures.overall
-        self.not_computed, self.sliced = figures.not_computed, figures.sliced
-        self.names, self.engine, self.reading = origin.names, origin.engine, dict(origin.reading)
-
     __getstate__, __setstate__ = saved_files.state_of, saved_files.set_state
     test, source_pairs = better_than_chance.better_than_chance, source_pairs.source_pairs
     explain = explain_items.explain
@@ -162,16 +147,6 @@ class Evaluation(ScoredResult):
         found = self.standard_errors.by_component
         warn_of_units(found.units, COMPONENT, stacklevel=4)
         return Scores(found.of, self.standard_errors.missing())
-
-    @cached_property
-    def standard_errors(self) -> ScoreErrors:
-        """The standard errors of scores, by component or by other units."""
-        return ScoreErrors(self.kept, self.figures)
-
-    @property
-    def units(self) -> Units:
-        """Number of components, effective number of components, and the share of the largest."""
-        return self.standard_errors.units
 
     def interval(self, which: str, *, level: float = 0.95, unit: str = COMPONENT) -> Interval:
         """Return the interval of an overall score.
@@ -357,55 +332,6 @@ class Evaluation(ScoredResult):
         """
         return Table(require_outcomes(self.contingency, self._outcomes))
 
-    @cached_property
-    def _outcomes(self) -> pa.Table | None:
-        """The table of `outcomes`; None if unknown or undefined."""
-        found = self.figures.outcomes
-        return outcomes_of(self.contingency, self.kept.ranges) if found is None else found
-
-    @cached_property
-    def losses(self) -> Losses:
-        """The losses of clusters: Lorenz curves, and totals by size."""
-        return Losses(self.kept, self.figures)
-
-    def lorenz(self, side: str, *, limit: int | None = ROWS) -> Table:
-        """Return how concentrated the loss is: its cumulative share over the clusters, the costliest first.
-
-        Parameters
-        ----------
-        side : {"true", "pred"}
-            Which clusters: true clusters lose recall, predicted clusters precision.
-        limit : int or None
-            Maximum number of rows of the curve. The first clusters are listed one by one, later ones at increasing
-            intervals; the first cluster, the last one with a loss and the last one are always included. None for all.
-
-        Returns
-        -------
-        Table
-            n_clusters, share_clusters, share_loss: the share of the loss in the n_clusters costliest clusters. It is
-            NaN if there is no loss.
-
-        Examples
-        --------
-        >>> import fastbcubed as fb
-        >>> ev = fb.evaluate(list("aaabbcd"), [1, 1, 2, 3, 3, 3, 4])
-        >>> ev.lorenz("pred")
-        n_clusters  share_clusters  share_loss
-                 1         0.25000           1
-                 2         0.50000           1
-                 3         0.75000           1
-                 4               1           1
-        <BLANKLINE>
-        4 rows
-        """
-        limit = require_limit(limit)
-        return Table(self.losses.curves[side_of(side)].table(limit))
-
-    @cached_property
-    def concentration(self) -> dict[str, dict[str, Any]]:
-        """By side: "loss", "n_clusters", "n_lossy" (clusters with a loss), "n_half" (clusters with half of it)."""
-        return concentration(self.losses.curves)
-
     def repairs(
         self,
         kinds: str | Iterable[str] = ("split", "gather"),
@@ -449,69 +375,6 @@ class Evaluation(ScoredResult):
         2 rows
         """
         return repairs.list_repairs(self.kept, self.losses.of_all, kinds, limit, order_by)
-
-    def slices(
-        self,
-        by: SliceKey,
-        *,
-        attributes: Any = None,
-        errors: bool = False,
-        order_by: str | None = None,
-        limit: int | None = None,
-    ) -> Table:
-        """Return scores by slice.
-
-        Parameters
-        ----------
-        by : str, Bins, tuple of these, or mapping
-            An attribute, or a part of a composite id; bins of one (see `fastbcubed.bins`); a tuple of several to
-            cross; or a dict of named subsets, each a mask or a list of items. "true_size" and "pred_size" are always
-            available; if a column has this name, too, it is "truth.true_size", and the size is "always.true_size".
-            The size for an item in several clusters is the number of items in any of them. Nulls form a slice of
-            their own.
-        attributes : table, optional
-            Attributes to slice by, by item or row by row; by default those passed to `evaluate`.
-        errors : bool
-            Whether to compute standard errors, which takes about as long again: <score>_se after each score, based on
-            the components that have items in the slice, and n_units, the number of these components.
-        order_by : str, optional
-            A score (worst first) or a column of numbers or times (largest or latest first); or "loss", the sum of
-            precision_loss and recall_loss; "excess", the part of this beyond the slice's share of the total weight,
-            because large slices lose most even if they are no worse; or "excess_per_item", the excess per item, which
-            is how far (1 - precision) + (1 - recall) is above its overall value. By default by slice, or by "loss"
-            with a limit.
-        limit : int, optional
-            How many to return; all by default.
-
-        Returns
-        -------
-        Table
-            The slice, n_items, weight, precision_loss, recall_loss (its contributions to the overall losses), and the
-            scores; slices without scored items are omitted. An attribute with the name of one of these columns, such
-            as weight, appears as attribute.weight.
-
-        Examples
-        --------
-        >>> import fastbcubed as fb
-        >>> countries = {"item": ["a", "b", "c"], "country": ["US", "DE", "DE"]}
-        >>> ev = fb.evaluate({"a": 1, "b": 1, "c": 2}, {"a": 1, "b": 2, "c": 2}, attributes=countries)
-        >>> ev.slices("country").select(["country", "n_items", "precision", "recall"])
-        country  n_items  precision   recall
-        DE             2    0.50000  0.75000
-        US             1          1  0.50000
-        <BLANKLINE>
-        2 rows
-        >>> ev.slices({"first two": ["a", "b"]})["precision"].to_pylist()  # (1 + 1/2) / 2
-        [0.75]
-        """
-        by, wanted = slices.check_key(by), true_or_false(errors, "errors")
-        found = self.standard_errors if wanted else None
-        return slices.list_slices(self.kept, self.figures, by, attributes, found, order_by, limit)
-
-    @cached_property
-    def _sliced(self) -> dict[str, Table]:
-        """The requested slices as printed and saved: with standard errors if these are quickly computed."""
-        return slices.with_quick_errors(self, self)
 
     def subset(self, which: Any) -> Scores:
         """Return scores over some items, given as a list of ids or as a mask with one bool per item.
@@ -681,68 +544,9 @@ class Evaluation(ScoredResult):
         """
         return list_cells(self.kept, order_by, limit)
 
-    @property
-    def has_clusters(self) -> bool:
-        """Whether cells were kept, so that clusters can be listed."""
-        return self.kept.has_clusters
-
-    @property
-    def has_items(self) -> bool:
-        """Whether items were kept, so that slices and items can be listed."""
-        return self.kept.items is not None
-
-    @property
-    def attributes(self) -> Any:
-        """The attributes that were passed in a separate table, if any."""
-        return self.kept.attributes
-
-    def kept_items(self) -> Items:
-        """Return the items, or raise NotKeptError."""
-        return self.kept.require_items()
-
-    @property
-    def definition(self) -> dict[str, Any]:
-        """Definition of the scores: average, weighting, policies."""
-        return self.figures.definition(self.contingency)
-
-    @cached_property
-    def summary(self) -> dict[str, dict[str, Any]]:
-        """Numbers of items, clusters and singletons, sizes, exact clusters and, for partitions with cells, outcomes."""
-        if self._outcomes is None:
-            return self._sides
-        outcomes = by_side(self._outcomes)
-        return {side: {**figures, "outcomes": outcomes[side]} for side, figures in self._sides.items()}
-
-    @cached_property
-    def _sides(self) -> dict[str, dict[str, Any]]:
-        """Numbers of items, clusters and singletons, and sizes, without outcomes, which require reading all cells."""
-        return summarize(self.contingency) if self.figures.summary is None else self.figures.summary
-
-    @cached_property
-    def bounds(self) -> Bounds | None:
-        """Bounds of the precision if prediction-only items were dropped; otherwise None."""
-        return self.figures.bounds_in(self.contingency)
-
-    @cached_property
-    def warnings(self) -> list[dict[str, Any]]:
-        """Warnings and notes on the scores: the code, level (warning or note), message and values of each."""
-        known = self.figures.warnings
-        return [*found_in(self), *self.origin.notes] if known is None else known
-
-    @property
-    def manifest(self) -> dict[str, Any]:
-        """Provenance: versions, engine, arguments passed, and rows and fingerprint of each side.
-
-        A fingerprint identifies the rows of items and labels, regardless of their order and container. All rows are
-        hashed when it is first requested, for example for JSON and saved results.
-        """
-        return self.origin.manifest(self.kept.memory_limit)
-
     def to_dict(self, *, limit: int | None = IN_JSON) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
-        limit = require_limit(limit)
-        sliced = {name: slices.rows_for_json(table, limit) for name, table in self._sliced.items()}
-        return save.described(self, sliced) | slices.numbers_of_cut(self._sliced, limit)
+        return save.content_of(self, limit)
 
     def to_json(self, *, indent: int | None = 2, limit: int | None = IN_JSON) -> str:
         """Return overall scores, coverage, summary, slices and warnings as JSON; NaN becomes null.

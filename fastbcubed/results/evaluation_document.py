@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -49,6 +49,7 @@ from fastbcubed.render.number_formats import (
 from fastbcubed.results import chart_data
 from fastbcubed.results.clusters import list_clusters
 from fastbcubed.results.concentration import KINDS
+from fastbcubed.results.evaluation_data import EvaluationData
 from fastbcubed.results.evaluation_text import (
     FEW_CELLS,
     HEADLINE,
@@ -61,6 +62,7 @@ from fastbcubed.results.evaluation_text import (
     title_lines,
     verdict,
 )
+from fastbcubed.results.explain_items import explain
 from fastbcubed.results.explanation import whole_blocks
 from fastbcubed.results.intervals import Interval
 from fastbcubed.results.members import chosen_columns, opener
@@ -79,9 +81,6 @@ from fastbcubed.results.page import (
 from fastbcubed.results.repairs import repairs_at_hand
 from fastbcubed.results.slices import EXCESS, id_parts, slice_name
 
-if TYPE_CHECKING:
-    from fastbcubed.results.evaluation import Evaluation
-
 #: Number of slices drawn, and characters per name if three charts are to fit side by side.
 DRAWN, SHORT = 20, 14
 NOTHING = "No warnings."
@@ -93,7 +92,7 @@ ON_REQUEST = ("mean_f1", "jaccard_distance")
 SHARES = "of P loss, of R loss: share of the total loss; excess: loss per item above the average"
 
 
-def document(ev: Evaluation, asked: Asked = IN_BRIEF) -> Document:
+def document(ev: EvaluationData, asked: Asked = IN_BRIEF) -> Document:
     """Return an evaluation as a document; parts that only pages show are made only for pages."""
     scored = f"{counted(ev.summary['true']['items'], 'item')}{', weighted' * ev.contingency.weighted}"
     facts = [
@@ -108,11 +107,11 @@ def document(ev: Evaluation, asked: Asked = IN_BRIEF) -> Document:
     return Document("evaluation", asked.title or title_of(ev.names), head, _sections(ev, asked))
 
 
-def _sections(ev: Evaluation, asked: Asked) -> Iterator[Section]:
+def _sections(ev: EvaluationData, asked: Asked) -> Iterator[Section]:
     """Yield the non-empty sections, each made when needed, as some take long."""
     if asked.columns:
         chosen_columns(ev.kept, asked.columns)
-    found = None if asked.explain is None else ev.explain(asked.explained_by)
+    found = None if asked.explain is None else explain(ev, asked.explained_by)
     parts: dict[tuple[str, str], Callable[..., Iterable[Block]]] = {
         ("verdict", "Verdict"): _verdict,
         ("sides", "The two sides"): _sides,
@@ -131,7 +130,7 @@ def _sections(ev: Evaluation, asked: Asked) -> Iterator[Section]:
     yield from sections(parts, ev, asked)
 
 
-def _verdict(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+def _verdict(ev: EvaluationData, asked: Asked) -> Iterator[Block]:
     """Yield the verdict in sentences, followed by warnings; on a page, next to scores and trivial predictions."""
     sentences = Prose(verdict(ev), "lead")
     if asked.page:
@@ -142,7 +141,7 @@ def _verdict(ev: Evaluation, asked: Asked) -> Iterator[Block]:
         yield Notices.of(ev.warnings, none=NOTHING)
 
 
-def _headline(ev: Evaluation) -> list[Block]:
+def _headline(ev: EvaluationData) -> list[Block]:
     """Return the main scores with intervals as a table, and as a chart together with those of trivial predictions."""
     known = ev.standard_errors.intervals_at_hand()
     names = [name for name in HEADLINE if name in ev.overall] or chart_data.drawn_scores(ev)[:3]
@@ -174,7 +173,7 @@ def _headline(ev: Evaluation) -> list[Block]:
     return found
 
 
-def _sides(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+def _sides(ev: EvaluationData, asked: Asked) -> Iterator[Block]:
     """Yield the items, clusters, outcomes and sizes of both sides, with charts, and items that only one side has."""
     left: list[Block] = [sides_grid(ev), Prose(outcomes(ev))]
     found: Mapping[str, int] = ev.summary["pred"].get("outcomes") or {}
@@ -192,7 +191,7 @@ def _sides(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     yield Prose(others)
 
 
-def sides_grid(ev: Evaluation) -> Grid:
+def sides_grid(ev: EvaluationData) -> Grid:
     """Return the numbers and sizes of clusters on both sides as a table."""
     rows = [
         {"side": side, **own, "median": own["size_quantiles"].get("0.5"), "exact": _exact(own)}
@@ -209,7 +208,7 @@ def _exact(own: Mapping[str, Any]) -> str:
     return f"{count(own['exact'])} ({percent(own['exact'] / own['clusters'])})"
 
 
-def _sides_on_page(ev: Evaluation, left: list[Block]) -> Iterator[Block]:
+def _sides_on_page(ev: EvaluationData, left: list[Block]) -> Iterator[Block]:
     """Yield the sides next to charts of cluster outcomes and cluster sizes."""
     found, overlapping = (
         None if ev._outcomes is None else ev._outcomes.to_pylist(),
@@ -241,7 +240,7 @@ def _sides_on_page(ev: Evaluation, left: list[Block]) -> Iterator[Block]:
         )
 
 
-def scores_of(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+def scores_of(ev: EvaluationData, asked: Asked) -> Iterator[Block]:
     """Yield the scores with their definitions, how they were averaged, and calls to make next."""
     text = (
         "Precision is the share of an item's predicted cluster that belongs with it; recall is the share of "
@@ -255,14 +254,14 @@ def scores_of(ev: Evaluation, asked: Asked) -> Iterator[Block]:
         yield Only("text", _next_steps(ev))
 
 
-def definitions_of(ev: Evaluation) -> Iterator[Block]:
+def definitions_of(ev: EvaluationData) -> Iterator[Block]:
     """Yield the definitions of the scores without their values."""
     score, _, meaning, source = range(4)
     yield _scores(ev, {}).only([score, meaning, source])
     yield Prose([*definition(ev), *not_computed(ev.not_computed)])
 
 
-def _scores(ev: Evaluation, intervals: Mapping[str, Interval]) -> Grid:
+def _scores(ev: EvaluationData, intervals: Mapping[str, Interval]) -> Grid:
     return scores_grid({name: ev.overall[name] for name in listed_scores(ev.overall)}, intervals, ev.metrics)
 
 
@@ -307,7 +306,7 @@ def steps_grid(steps: Iterable[tuple[str, str]]) -> list[Block]:
     return [Grid(["Next:", ""], [[f"  {call}", effect] for call, effect in steps], 2)]
 
 
-def _next_steps(ev: Evaluation) -> list[Block]:
+def _next_steps(ev: EvaluationData) -> list[Block]:
     """Return two or three calls that show which items lose score."""
     if not ev.has_clusters:
         return []
@@ -327,7 +326,7 @@ def _next_steps(ev: Evaluation) -> list[Block]:
     return steps_grid(steps)
 
 
-def _losses(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+def _losses(ev: EvaluationData, asked: Asked) -> Iterator[Block]:
     """Yield blocks on how concentrated the loss is, and on scores by cluster size."""
     if not asked.page:
         return
@@ -366,7 +365,7 @@ def _losses(ev: Evaluation, asked: Asked) -> Iterator[Block]:
         yield Fold(f"{slicing['scores'][0].capitalize()} by {of} size as a table", [slice_grid(slicing, ev)])
 
 
-def _curves(ev: Evaluation) -> dict[str, Any] | None:
+def _curves(ev: EvaluationData) -> dict[str, Any] | None:
     """Return the Lorenz curve of each side's loss; None if unknown or if computing it would take too long."""
     cells = ev.contingency
     if not cells.has_cells or (cells.overlapping and cells.n_cells > FEW_CELLS):
@@ -377,7 +376,7 @@ def _curves(ev: Evaluation) -> dict[str, Any] | None:
         return None
 
 
-def _slices(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+def _slices(ev: EvaluationData, asked: Asked) -> Iterator[Block]:
     """Yield each slicing, of the evaluation or requested for the document: charts of its scores, and a table."""
     keys: dict[str, Any] = {name: name for name in ev.sliced} | {slice_name(key): key for key in asked.by}
     chosen = list(keys.items())[: asked.slicings]
@@ -393,7 +392,7 @@ def _slices(ev: Evaluation, asked: Asked) -> Iterator[Block]:
         yield Prose(shares)
 
 
-def slicing_blocks(ev: Evaluation, name: str, key: Any, asked: Asked, place: str = "") -> Iterator[Block]:
+def slicing_blocks(ev: EvaluationData, name: str, key: Any, asked: Asked, place: str = "") -> Iterator[Block]:
     """Yield one slicing below its heading: all slices if there are few, otherwise the costliest."""
     if not asked.slices and (n := ev._sliced[name].num_rows) > asked.whole:
         yield Heading(f"By {label(name)}: {count(n)} slices; --worst N lists the N that cost most")
@@ -444,7 +443,7 @@ def _slice_chart(slicing: Mapping[str, Any], score: str, name: str, title: str =
     return Chart(name, "slices", (slicing, score), said, title, text)
 
 
-def slice_grid(slicing: Mapping[str, Any], ev: Evaluation) -> Grid:
+def slice_grid(slicing: Mapping[str, Any], ev: EvaluationData) -> Grid:
     """Return a table of slices with scores, intervals and losses; those with few independent groups are grey."""
     names, rows = slicing["names"], slicing["rows"]
     shown = [{**row, **dict(zip(names, row["slice"], strict=True))} for row in rows]
@@ -462,7 +461,7 @@ def slice_grid(slicing: Mapping[str, Any], ev: Evaluation) -> Grid:
     return Grid.of(shown, columns, len(names), about=f"By {slicing['by']}", soft=soft)
 
 
-def _clusters(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+def _clusters(ev: EvaluationData, asked: Asked) -> Iterator[Block]:
     """Yield the costliest clusters of each side; on a page, each can be opened to show its members."""
     if not ev.has_clusters or not asked.worst:
         return
@@ -487,14 +486,14 @@ def _clusters(ev: Evaluation, asked: Asked) -> Iterator[Block]:
         yield from _clusters_of(ev, side, table, open_one, asked, numbers[side])
 
 
-def _n_lossy(ev: Evaluation, side: str) -> int | None:
+def _n_lossy(ev: EvaluationData, side: str) -> int | None:
     try:
         return int(ev.concentration[side]["n_lossy"])
     except (OptionError, NotKeptError, AttributeError):
         return None
 
 
-def _costliest(ev: Evaluation, side: str, asked: Asked, n_lossy: int | None) -> Any:
+def _costliest(ev: EvaluationData, side: str, asked: Asked, n_lossy: int | None) -> Any:
     """Return the clusters of a side with the largest losses or worst scores, without perfect ones."""
     ordered = asked.order_by is not None
     limit = asked.worst if n_lossy is None or ordered else min(asked.worst, n_lossy)
@@ -507,7 +506,7 @@ def _costliest(ev: Evaluation, side: str, asked: Asked, n_lossy: int | None) -> 
 
 
 def _clusters_of(
-    ev: Evaluation, side: str, table: Any, open_one: Any, asked: Asked, n_lossy: int | None
+    ev: EvaluationData, side: str, table: Any, open_one: Any, asked: Asked, n_lossy: int | None
 ) -> Iterator[Block]:
     kind, other = ("predicted", "true") if side == "pred" else ("true", "predicted")
     lost, total = LOSS_OF_SIDE[side], ev.losses.of_all(side)
@@ -527,7 +526,7 @@ def _clusters_of(
     yield Clusters(title.lower(), opened, cluster_grid(ev, side, rows))
 
 
-def cluster_grid(ev: Evaluation, side: str, rows: Sequence[Mapping[str, Any]]) -> Grid:
+def cluster_grid(ev: EvaluationData, side: str, rows: Sequence[Mapping[str, Any]]) -> Grid:
     """Return a table of a side's clusters: label, outcome, items, parts, scores, and share of the loss."""
     lost, total, outcome = LOSS_OF_SIDE[side], ev.losses.of_all(side), "outcome" in rows[0]
     shown = [
@@ -551,7 +550,7 @@ def cluster_grid(ev: Evaluation, side: str, rows: Sequence[Mapping[str, Any]]) -
 ALONE = "(alone by policy)"
 
 
-def _opened(ev: Evaluation, row: Mapping[str, Any], side: str, open_one: Any, of: str) -> Opened:
+def _opened(ev: EvaluationData, row: Mapping[str, Any], side: str, open_one: Any, of: str) -> Opened:
     """Return a cluster with its costs, to be opened to its members."""
     loss, total, members = LOSS_OF_SIDE[side], ev.losses.of_all(side), list[Block]()
     share = row[loss] / total if total else None
@@ -611,7 +610,7 @@ def members_blocks(opened: Any) -> list[Block]:
     return [Members(header, forms, groups), *([Prose([more], "note")] if left_out > 0 else [])]
 
 
-def _source_pairs(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+def _source_pairs(ev: EvaluationData, asked: Asked) -> Iterator[Block]:
     """Yield the quality of links within and between sources; of many pairs of sources, those with most wrong links."""
     columns = [
         ("sources", "pair", "text"),
@@ -629,7 +628,7 @@ def _source_pairs(ev: Evaluation, asked: Asked) -> Iterator[Block]:
         yield Grid.of(rows, columns, about=title)
 
 
-def _repairs(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+def _repairs(ev: EvaluationData, asked: Asked) -> Iterator[Block]:
     """Yield the clusters to repair first, and F1 after each repair; nothing if undefined or unknown."""
     rows = asked.found.get("repairs")
     if rows is None and asked.page and asked.worst:
@@ -655,7 +654,7 @@ def _repairs(ev: Evaluation, asked: Asked) -> Iterator[Block]:
         yield Prose([f"… {count(n - len(rows))} more; --out DIR writes all, as repairs.parquet"])
 
 
-def _repairs_at_hand(ev: Evaluation, most: int) -> list[dict[str, Any]]:
+def _repairs_at_hand(ev: EvaluationData, most: int) -> list[dict[str, Any]]:
     """Return the first repairs; none if undefined or if computing them would take long."""
     found = None
     if ev.contingency.has_cells and not ev.contingency.overlapping:
@@ -664,7 +663,7 @@ def _repairs_at_hand(ev: Evaluation, most: int) -> list[dict[str, Any]]:
     return [] if found is None else found.to_pylist()
 
 
-def repairs_grid(ev: Evaluation, rows: Sequence[Mapping[str, Any]]) -> Grid:
+def repairs_grid(ev: EvaluationData, rows: Sequence[Mapping[str, Any]]) -> Grid:
     """Return a table of repairs with the gain in F1 of each alone, and F1 after this and all previous repairs."""
     kinds = {"split": "split predicted", "gather": "gather true"}
     shown = [
@@ -683,7 +682,7 @@ def repairs_grid(ev: Evaluation, rows: Sequence[Mapping[str, Any]]) -> Grid:
     return Grid.of(shown, columns, 3, about="Repairs")
 
 
-def _origin(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+def _origin(ev: EvaluationData, asked: Asked) -> Iterator[Block]:
     if not asked.page:
         return
     again = command(ev.names, ev.manifest.get("arguments") or {})

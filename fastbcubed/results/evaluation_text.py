@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from fastbcubed.align.policies import Policies
 from fastbcubed.errors import OptionError
@@ -24,14 +24,12 @@ from fastbcubed.render.number_formats import (
     with_interval,
 )
 from fastbcubed.results.concentration import concentration_sentence
+from fastbcubed.results.evaluation_data import EvaluationData
 from fastbcubed.results.standard_errors import are_uneven
 from fastbcubed.results.table import Table
 from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import if_alone
 from fastbcubed.runtime.object_attributes import documented
-
-if TYPE_CHECKING:
-    from fastbcubed.results.evaluation import Evaluation
 
 #: Scores of the headline, and their names in it.
 HEADLINE = {"precision": "precision", "recall": "recall", "f1": "F1"}
@@ -43,12 +41,12 @@ DOMINATES = 3.0
 FEW_CELLS = 200_000
 
 
-def verdict(ev: Evaluation) -> list[str]:
+def verdict(ev: EvaluationData) -> list[str]:
     """Return the verdict in sentences: scores with intervals, and the dominant kind of error."""
     return [line for line in (_headline(ev), _kind_of_error(ev), _where(ev)) if line]
 
 
-def _headline(ev: Evaluation) -> str:
+def _headline(ev: EvaluationData) -> str:
     names = [name for name in HEADLINE if name in ev.overall]
     if not names:
         return ""
@@ -76,7 +74,7 @@ def groups_of(units: Units, few: Mapping[str, int]) -> str:
     return text
 
 
-def _kind_of_error(ev: Evaluation) -> str:
+def _kind_of_error(ev: EvaluationData) -> str:
     """Return a sentence on the wrong share of an item's predicted cluster and the missing share of its true one."""
     rates = _rates(ev)
     if rates is None:
@@ -101,7 +99,7 @@ def _rate(rate: float) -> str:
     return percent(rate) if rate else "nothing"
 
 
-def _where(ev: Evaluation) -> str:
+def _where(ev: EvaluationData) -> str:
     """Return a sentence on how concentrated the loss is, if computing this takes less time than the scores did."""
     cells = ev.contingency
     if not cells.has_cells or (cells.overlapping and cells.n_cells > FEW_CELLS):
@@ -112,7 +110,7 @@ def _where(ev: Evaluation) -> str:
         return ""
 
 
-def _rates(ev: Evaluation) -> tuple[float, float] | None:
+def _rates(ev: EvaluationData) -> tuple[float, float] | None:
     """Return the over- and the under-merge rate; None if unknown or not quickly computed."""
     known = all(metric.name in ev.overall for metric in LOSSES.values())
     if known or ev.contingency.has_cells:  # otherwise overlapping cells, or none
@@ -120,7 +118,7 @@ def _rates(ev: Evaluation) -> tuple[float, float] | None:
     return None
 
 
-def outcomes(ev: Evaluation) -> list[str]:
+def outcomes(ev: EvaluationData) -> list[str]:
     """Return sentences on the outcomes of both sides' clusters; none if clusters overlap."""
     lines = []
     for side, name in (("true", "true"), ("pred", "predicted")):
@@ -145,7 +143,7 @@ FATES_OF_NULLS = {
 }
 
 
-def coverage(evaluation: Evaluation) -> list[str]:
+def coverage(evaluation: EvaluationData) -> list[str]:
     """Return sentences on the coverage and the effects of the policies; none if there were no effects."""
     found, policies = evaluation.coverage, evaluation.policies
     lines = []
@@ -189,7 +187,7 @@ def rows_lines(found: Any, policies: Policies) -> list[str]:
     return lines
 
 
-def _share(evaluation: Evaluation, side: str, only: int, of_weight: float) -> str:
+def _share(evaluation: EvaluationData, side: str, only: int, of_weight: float) -> str:
     """Return the share of a side's items (and of their weight, if known) that are on both sides."""
     n_common = evaluation.coverage.n_common
     text = f"{percent(n_common / max(1, n_common + only))} of the {side}'s {count(n_common + only)}"
@@ -198,7 +196,7 @@ def _share(evaluation: Evaluation, side: str, only: int, of_weight: float) -> st
     return text
 
 
-def definition(evaluation: Evaluation) -> list[str]:
+def definition(evaluation: EvaluationData) -> list[str]:
     """Return sentences on what is unusual in the definition of the scores: weights, overlap, beta."""
     table, lines = evaluation.contingency, []
     if table.weighted:
@@ -213,7 +211,7 @@ def definition(evaluation: Evaluation) -> list[str]:
     return [*lines, *[f"Beta is {evaluation.beta:g}."] * (evaluation.beta != 1)]
 
 
-def title_lines(evaluation: Evaluation) -> list[str]:
+def title_lines(evaluation: EvaluationData) -> list[str]:
     """Return the title: the number of items and, if known, the names of both sides."""
     return [
         f"Evaluation of {counted(evaluation.summary['true']['items'], 'item')}",
@@ -229,7 +227,7 @@ def lines_of_names(names: Mapping[str, str]) -> list[str]:
     return [f"  {side:<12}{label(name)}" for side, name in both.items()]
 
 
-def if_otherwise(ev: Evaluation) -> Iterator[str]:
+def if_otherwise(ev: EvaluationData) -> Iterator[str]:
     """Yield sentences on the scores under other policies, where known."""
     found = ev.coverage
     if not {"precision", "recall"} <= set(ev.overall):  # computing these would take all cells
@@ -253,7 +251,7 @@ def if_otherwise(ev: Evaluation) -> Iterator[str]:
         yield "Both sides have the same items, so policies for unmatched items change nothing."
 
 
-def believe(ev: Evaluation) -> str:
+def believe(ev: EvaluationData) -> str:
     """Return a sentence on how reliable the scores are: coverage, independent groups, warnings."""
     found = ev.coverage
     if found.n_truth_only or found.n_prediction_only:

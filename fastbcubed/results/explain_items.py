@@ -41,6 +41,7 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.bcubed import COMPLEMENTS
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.number_formats import counted
+from fastbcubed.results.evaluation_data import EvaluationData
 from fastbcubed.results.figures import resolved
 from fastbcubed.results.influences import is_mean, needed_by, slopes
 from fastbcubed.results.intervals import degrees_of_freedom, of_slice, t_tail
@@ -62,7 +63,6 @@ from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Floats, RowNumbers, Words
 
 if TYPE_CHECKING:
-    from fastbcubed.results.evaluation import Evaluation
     from fastbcubed.results.explanation import Explanation
 
 #: Memory needed for the search: bytes per row, per row and run (its cell), per row and weight or item score that is not
@@ -111,7 +111,7 @@ class Options(NamedTuple):
 
 
 def explain(
-    self: Evaluation,
+    self: EvaluationData,
     attributes: Any = None,
     *,
     loss: str | Metric | Callable[..., Any] = "f1",

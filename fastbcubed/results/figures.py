@@ -20,8 +20,8 @@ from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.threads import blocks
 
 if TYPE_CHECKING:
-    from fastbcubed.results.slices import SliceKey
-    from fastbcubed.results.standard_errors import Errors
+    from fastbcubed.results.influences import Errors
+    from fastbcubed.results.slice_bins import SliceKey
     from fastbcubed.results.table import Table
 
 

@@ -22,6 +22,8 @@ from fastbcubed.metrics.bcubed import COMPLEMENTS
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.sums import CellSums
+from fastbcubed.metrics.sums_by_unit import is_mean_of_clusters
+from fastbcubed.results.intervals import Interval, interval
 from fastbcubed.results.unit_cells import Alone, CellsByUnit, CellUnits, Pieces, Units, units_of_shares
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Floats
@@ -308,3 +310,25 @@ def powers_of_scores(
         float(np.max(np.abs([run.means[name] for name, _ in slopes(m, run.means, beta)]))) for m in metrics
     ]
     return powers, sizes
+
+
+class Errors(NamedTuple):
+    """Standard errors by name of the score, and the units that they are based on."""
+
+    of: Mapping[str, float]
+    df: Mapping[str, float]  #: degrees of freedom; the effective number of units if the error is 0
+    moved: Mapping[str, float]  #: fraction by which ends of intervals move, as units may be missing
+    units: Units
+    apart: Mapping[str, Units] | None = None  #: units of scores that are computed from other cells
+
+    def interval(self, metric: Metric, value: float, level: float) -> Interval:
+        """Return the confidence interval of a score."""
+        return interval(value, self.of[metric.name], level=level, **self.scale(metric))
+
+    def scale(self, metric: Metric) -> dict[str, Any]:
+        """Return the arguments of `interval` other than score, error and level."""
+        is_plain = is_mean(metric) and metric.combine is None  # F of means is not a mean of values
+        effective = self.units.effective if is_plain else math.nan
+        own: dict[str, Any] = {"df": self.df[metric.name], "moved": self.moved[metric.name]}
+        own |= {"low": metric.low, "high": metric.high, "effective": effective}
+        return {**own, "always": is_mean_of_clusters(metric)}

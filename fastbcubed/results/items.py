@@ -46,9 +46,9 @@ from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:
-    from fastbcubed.results.clusters import ClusterRanges
-    from fastbcubed.results.saved_files import StoredTable
-    from fastbcubed.results.table import LazyTables
+    from fastbcubed.results.cluster_ranges import ClusterRanges
+    from fastbcubed.results.lazy_tables import LazyTables
+    from fastbcubed.results.stored_tables import StoredTable
 
 
 def without_noise(labels: pa.Array, noise: Any) -> pa.Array:

@@ -12,7 +12,8 @@ import pyarrow as pa
 from fastbcubed.errors import FileFormatError, OptionError, arg
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.results.saved_files import StoredTable, beside_by
+from fastbcubed.results.saved_files import beside_by
+from fastbcubed.results.stored_tables import StoredTable
 from fastbcubed.results.table import Table, best
 from fastbcubed.runtime.spill import readable
 

@@ -26,8 +26,10 @@ from fastbcubed.render.document import LAYOUT
 from fastbcubed.results.cluster_outcomes import SCHEMA
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import NOT_ALL_MENTIONS, Bounds, Figures, Scores
+from fastbcubed.results.influences import Errors
 from fastbcubed.results.items import Items, Kept, TableItems
 from fastbcubed.results.large_tables import LargeTable
+from fastbcubed.results.lazy_tables import ONLY_HERE, LazyCells, LazyTables
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.save import as_path
 from fastbcubed.results.saved_checks import require_sound
@@ -36,8 +38,6 @@ from fastbcubed.results.saved_files import (
     MANIFEST,
     PAGE,
     SLICES,
-    StoredRows,
-    StoredTable,
     TableLabels,
     bytes_of_table,
     floats,
@@ -51,8 +51,8 @@ from fastbcubed.results.saved_files import (
     read_table,
 )
 from fastbcubed.results.slices import name_columns, without_errors
-from fastbcubed.results.standard_errors import Errors
-from fastbcubed.results.table import ONLY_HERE, LazyCells, LazyTables, Table
+from fastbcubed.results.stored_tables import StoredRows, StoredTable
+from fastbcubed.results.table import Table
 from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import from_saved
 from fastbcubed.runtime.memory_budget import release, require_within

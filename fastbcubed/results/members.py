@@ -30,7 +30,8 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.item_sets import signatures
 from fastbcubed.results.cluster_outcomes import OUTCOMES
-from fastbcubed.results.clusters import item_columns, losses_of_cover, one_item
+from fastbcubed.results.cluster_ranges import losses_of_cover
+from fastbcubed.results.clusters import item_columns, one_item
 from fastbcubed.results.evaluation_text import KINDS, Cluster, Item
 from fastbcubed.results.items import Items, Kept, TableItems, without_noise
 from fastbcubed.results.slices import attribute_values

@@ -22,15 +22,9 @@ from fastbcubed.metrics.metric import f_measure, gain_of_f1
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.items import Kept
-from fastbcubed.results.saved_files import StoredTable
-from fastbcubed.results.table import (
-    MOST_GATHERS,
-    ONLY_HERE,
-    Table,
-    first_rows,
-    order_of,
-    require_limit,
-)
+from fastbcubed.results.lazy_tables import MOST_GATHERS, ONLY_HERE
+from fastbcubed.results.stored_tables import StoredTable
+from fastbcubed.results.table import Table, first_rows, order_of, require_limit
 from fastbcubed.runtime.arguments import as_several, is_one_of, whole_number
 from fastbcubed.runtime.expressions import Expression, is_expression, parse_expression
 from fastbcubed.runtime.spill import readable

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,15 +26,17 @@ from fastbcubed.overlap.cover import Cover
 from fastbcubed.render.json import plain
 from fastbcubed.render.number_formats import counted
 from fastbcubed.results.cluster_outcomes import named
-from fastbcubed.results.clusters import columns_by_code, known_by_cluster
+from fastbcubed.results.cluster_ranges import columns_by_code
+from fastbcubed.results.clusters import known_by_cluster
+from fastbcubed.results.evaluation_data import EvaluationData
 from fastbcubed.results.figures import coverage_for_json
 from fastbcubed.results.influences import is_mean
-from fastbcubed.results.repairs import require_repairable
+from fastbcubed.results.lazy_tables import MOST_GATHERS, ONLY_HERE, LazyTables, Passing
+from fastbcubed.results.repairs import list_repairs, require_repairable
 from fastbcubed.results.saved_files import (
     ITEMS,
     MANIFEST,
     PAGE,
-    StoredTable,
     as_table,
     is_large,
     item_table,
@@ -43,16 +45,14 @@ from fastbcubed.results.saved_files import (
     sealed,
     tables_of,
 )
-from fastbcubed.results.slices import name_columns, rows_for_json
-from fastbcubed.results.table import MOST_GATHERS, ONLY_HERE, LazyTables, Passing, Table
+from fastbcubed.results.slices import IN_JSON, name_columns, numbers_of_cut, rows_for_json
+from fastbcubed.results.stored_tables import StoredTable
+from fastbcubed.results.table import Table, require_limit
 from fastbcubed.results.warnings import to_saved
 from fastbcubed.runtime.arguments import is_one_of, local_path
 from fastbcubed.runtime.memory_budget import release
 from fastbcubed.runtime.output_files import NO_BYTES, Staging, Stamp, TableWriter, without_nulls
 from fastbcubed.runtime.threads import Pool, ahead, blocks
-
-if TYPE_CHECKING:
-    from fastbcubed.results.evaluation import Evaluation
 
 #: Files that each level of `keep` adds to those of the previous level.
 KEEP = {
@@ -67,7 +67,7 @@ SLICES_IN_MANIFEST = 1 << 12
 
 
 def save(
-    ev: Evaluation,
+    ev: EvaluationData,
     directory: Any,
     keep: str = "items",
     repairs: int = 0,
@@ -84,7 +84,9 @@ def save(
     _require_kept(ev, keep)
     path = as_path(directory)
     sliced = ev._sliced if sliced is None else sliced
-    best = ev.repairs(limit=repairs).to_arrow() if repairs else None
+    best = (
+        list_repairs(ev.kept, ev.losses.of_all, ("split", "gather"), repairs).to_arrow() if repairs else None
+    )
     levels = list(KEEP)[: list(KEEP).index(keep) + 1]
     wanted = [name for level in levels for name in KEEP[level] if name != "slices" or sliced]
     wanted += ["repairs"] if best is not None else []
@@ -171,7 +173,7 @@ MOST_CELLS, MOST_MEMBERS = 1 << 21, 1 << 19
 CELL_BYTES = 256
 
 
-def _page(ev: Evaluation, passing: Passing, staging: Staging, keep: str) -> bytes | None:
+def _page(ev: EvaluationData, passing: Passing, staging: Staging, keep: str) -> bytes | None:
     """Return the page of a result, whose tables have been written, as JSON; None if it needs too many of them."""
     from fastbcubed.render.document import as_data
     from fastbcubed.render.json import shortened
@@ -210,7 +212,7 @@ def _takes_little(tables: LazyTables, passing: Passing, limit: int | None) -> bo
     return n_cells <= most_cells and n_items <= MOST_MEMBERS
 
 
-def _require_kept(ev: Evaluation, keep: str) -> None:
+def _require_kept(ev: EvaluationData, keep: str) -> None:
     """Raise NotKeptError if data to be saved were not kept, with advice on saving the rest."""
     kept = "scores" if not ev.contingency.has_cells else "items" if ev.has_items else "cells"
     levels = list(KEEP)
@@ -221,7 +223,7 @@ def _require_kept(ev: Evaluation, keep: str) -> None:
         )
 
 
-def _stored_items(ev: Evaluation) -> StoredTable | None:
+def _stored_items(ev: EvaluationData) -> StoredTable | None:
     """Return the file in which the items are stored; None if they are in memory."""
     table = getattr(ev.kept_items(), "table", None)
     return table if isinstance(table, StoredTable) else None
@@ -274,7 +276,7 @@ def _write_all(tasks: Mapping[str, Callable[[], Iterable[pa.Table]]], staging: S
     return stamps
 
 
-def described(ev: Evaluation, slices: Mapping[str, Any]) -> dict[str, Any]:
+def described(ev: EvaluationData, slices: Mapping[str, Any]) -> dict[str, Any]:
     """Return the content of `Evaluation.to_json` with these slices."""
     found, outcomes = ev.standard_errors.at_hand(), ev._outcomes
     content = {
@@ -306,10 +308,17 @@ def described(ev: Evaluation, slices: Mapping[str, Any]) -> dict[str, Any]:
     return content | of_errors
 
 
-def scores_to_save(ev: Evaluation) -> dict[str, Any]:
+def content_of(ev: EvaluationData, limit: int | None) -> dict[str, Any]:
+    """Return the content of `Evaluation.to_json`, with at most `limit` slices per slicing."""
+    limit = require_limit(limit)
+    sliced = {name: rows_for_json(table, limit) for name, table in ev._sliced.items()}
+    return described(ev, sliced) | numbers_of_cut(ev._sliced, limit)
+
+
+def scores_to_save(ev: EvaluationData) -> dict[str, Any]:
     """Return an evaluation that is part of another result, without clusters, in the form `load.evaluation_of` reads."""
     of_page = {"change_if_alone": ev.figures.change_if_alone}
-    return {**ev.to_dict(), "warnings": to_saved(ev.warnings), **of_page}
+    return {**content_of(ev, IN_JSON), "warnings": to_saved(ev.warnings), **of_page}
 
 
 def _declaration(metric: Metric) -> dict[str, Any]:
@@ -318,7 +327,7 @@ def _declaration(metric: Metric) -> dict[str, Any]:
     return {name: getattr(metric, name) for name in fields} | {"mean": is_mean(metric)}
 
 
-def _described(ev: Evaluation, sliced: Mapping[str, Table]) -> dict[str, Any]:
+def _described(ev: EvaluationData, sliced: Mapping[str, Table]) -> dict[str, Any]:
     """Return the evaluation's content as JSON types; slicings with many slices are represented by a reference."""
     slices = {
         by: rows_for_json(table)
@@ -359,7 +368,7 @@ def _slice_text(values: tuple[Any, ...]) -> str | None:
     return None if values[0] is None else str(values[0])
 
 
-def _passing(ev: Evaluation, keep: str, extra: Mapping[str, Any]) -> Passing | None:
+def _passing(ev: EvaluationData, keep: str, extra: Mapping[str, Any]) -> Passing | None:
     """Return a collector of totals while clusters are written; None for results that are always loaded whole."""
     if not may_be_read_in_parts({"keep": keep, "definition": ev.definition, "outcomes": (), **extra}):
         return None
@@ -369,7 +378,7 @@ def _passing(ev: Evaluation, keep: str, extra: Mapping[str, Any]) -> Passing | N
     return Passing(lost, LISTED, outer=ev.contingency.weighting == "outer", room=room)
 
 
-def _clusters(ev: Evaluation, side: str, passing: Passing | None) -> Iterable[pa.Table]:
+def _clusters(ev: EvaluationData, side: str, passing: Passing | None) -> Iterable[pa.Table]:
     """Return the clusters of a side in the order of their codes, so that the row number is the code.
 
     Clusters without scored items have null for their label and for whether they are exact.
@@ -378,7 +387,7 @@ def _clusters(ev: Evaluation, side: str, passing: Passing | None) -> Iterable[pa
     return tables if passing is None else passing.watched(side, tables)
 
 
-def _clusters_by_code(ev: Evaluation, side: str) -> Iterator[pa.Table]:
+def _clusters_by_code(ev: EvaluationData, side: str) -> Iterator[pa.Table]:
     table = ev.contingency
     metrics = known_by_cluster(table, ev.metrics, ev.beta)
     ranges: Iterable[tuple[int, dict[str, NDArray[Any]]]]
@@ -414,14 +423,14 @@ def _pair_weight(table: Contingency) -> float | None:
         return float(pair_counts(table, pool).tp)
 
 
-def _recall_alone(ev: Evaluation) -> float | None:
+def _recall_alone(ev: EvaluationData) -> float | None:
     """Return the recall of singletons if it needs the items' weights; None if it does not or weights are in files."""
     table = ev.contingency
     by_weight = table.weighted and table.weighting != "outer" and not table.overlapping
     return ev.losses.recall_alone() if by_weight and ev.kept.ranges is None else None
 
 
-def _cells(ev: Evaluation) -> Iterator[pa.Table]:
+def _cells(ev: EvaluationData) -> Iterator[pa.Table]:
     table = ev.contingency
     if isinstance(table, Cover):
         yield as_table(table)

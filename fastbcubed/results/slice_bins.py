@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any
@@ -197,6 +197,11 @@ class Bins:
     def _unit_name(self, number: int) -> str:
         year, part = divmod(number, UNITS[self.unit])
         return f"{year:04}-Q{part + 1}" if self.unit == "quarter" else f"{year:04}-{part + 1:02}"
+
+
+#: An attribute, or bins of an attribute.
+Element = str | Bins
+SliceKey = Element | tuple[Element, ...] | Mapping[str, Any]
 
 
 def _years_and_months(values: pa.Array) -> tuple[pa.Array, Callable[[], pa.Array]]:

@@ -27,7 +27,7 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.items import TableItems, attribute_sides
 from fastbcubed.results.large_tables import LargeTable
-from fastbcubed.results.saved_files import StoredTable, destination, items_of_block
+from fastbcubed.results.saved_files import destination, items_of_block
 from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slices import (
     ID,
@@ -49,6 +49,7 @@ from fastbcubed.results.slices import (
     size_names,
     slice_name,
 )
+from fastbcubed.results.stored_tables import StoredTable
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.output_files import TableWriter
 from fastbcubed.runtime.spill import Spill, spill_directory

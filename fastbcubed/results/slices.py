@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -46,20 +46,26 @@ from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.figures import Figures, Scores
 from fastbcubed.results.items import AttributeTable, Items, Kept, named_sides
-from fastbcubed.results.slice_bins import Bins, bins, bins_meant, element_of
+from fastbcubed.results.slice_bins import Bins, Element, SliceKey, bins, bins_meant, element_of
 from fastbcubed.results.table import LOSS, Table, listed
 from fastbcubed.runtime.arguments import as_several, is_bare, is_one_of, whole_number
 from fastbcubed.runtime.suggestions import did_you_mean, similar
 
-if TYPE_CHECKING:
-    from fastbcubed.results.evaluation import Evaluation
-    from fastbcubed.results.standard_errors import ScoreErrors
-
-__all__ = ["Bins", "bins", "element_of"]
+__all__ = ["Bins", "Element", "SliceKey", "bins", "element_of"]
 
 
 #: Exceptions that Arrow raises for values that cannot be compared.
 INCOMPARABLE = (*UNABLE, pa.ArrowInvalid)
+
+
+class ErrorsBySlice(Protocol):
+    """Adds standard errors to the scores of slices."""
+
+    def require_rows(self) -> None:
+        """Raise OptionError if the memory limit does not allow for them."""
+
+    def beside(self, columns: Mapping[str, Any], codes: NDArray[np.integer], n_groups: int) -> dict[str, Any]:
+        """Return the columns of groups of rows, with the standard error after each score."""
 
 
 class Shared(NamedTuple):
@@ -106,9 +112,6 @@ def _nulls(values: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
 SIZES = ("true_size", "pred_size")
 #: Prefix of such a size if an attribute has the same name.
 OURS = "always."
-#: An attribute, or bins of an attribute.
-Element = str | Bins
-SliceKey = Element | tuple[Element, ...] | Mapping[str, Any]
 #: Where attributes that are parts of a composite id come from.
 ID = "item"
 
@@ -567,7 +570,7 @@ def subset_scores(kept: Kept, figures: Figures, which: Any) -> Scores:
 
 
 def means_of_groups(
-    kept: Kept, figures: Figures, codes: NDArray[np.integer], n: int, errors: ScoreErrors | None = None
+    kept: Kept, figures: Figures, codes: NDArray[np.integer], n: int, errors: ErrorsBySlice | None = None
 ) -> dict[str, Any]:
     """Return scores of groups of rows, given by codes, with standard errors if `errors` is given."""
     table = kept.cells
@@ -589,7 +592,7 @@ REQUESTED = Message(
 
 
 def codes_within_limit(
-    kept: Kept, by: SliceKey, attributes: AttributeTable | None, errors: ScoreErrors | None
+    kept: Kept, by: SliceKey, attributes: AttributeTable | None, errors: ErrorsBySlice | None
 ) -> Sliced:
     """Return the slices of rows that were kept; raise OptionError if they would exceed the run's memory limit."""
     items = kept.require_items()
@@ -612,7 +615,7 @@ def codes_within_limit(
 
 
 def known_within_limit(
-    known: Table | None, kept: Kept, by: SliceKey, attributes: Any, errors: ScoreErrors | None
+    known: Table | None, kept: Kept, by: SliceKey, attributes: Any, errors: ErrorsBySlice | None
 ) -> bool:
     """Return whether requested slices are to be listed as stored rather than computed again from rows."""
     if known is None or errors is not None or kept.items is None:
@@ -626,7 +629,7 @@ def list_slices(
     figures: Figures,
     by: SliceKey,
     attributes: Any,
-    errors: ScoreErrors | None,
+    errors: ErrorsBySlice | None,
     order_by: str | None,
     limit: int | None,
 ) -> Table:
@@ -650,7 +653,7 @@ def slice_table(
     kept: Kept,
     by: SliceKey,
     attributes: Any,
-    errors: ScoreErrors | None,
+    errors: ErrorsBySlice | None,
     means: Callable[[NDArray[np.integer], int], dict[str, Any]],
 ) -> pa.Table:
     """Return a table of slices with the columns that `means` computes from slice codes and the number of slices."""
@@ -698,19 +701,6 @@ def ordered(
         return table_of({name: part[name] for name in names} | dict(zip(EXCESSES, found, strict=True)))
 
     return listed(table._changed(with_excess), metrics, order_by, limit).select(names)
-
-
-def with_quick_errors(result: Any, ev: Evaluation) -> dict[str, Table]:
-    """Return a result's requested slices, with standard errors if these were saved or are quickly computed.
-
-    `ev` is the evaluation that the result is based on.
-    """
-    if ev.figures.sliced_with_errors is not None:
-        return ev.figures.sliced_with_errors
-    keys = ev.figures.slicings if ev.standard_errors.are_shown_by_slice else {}
-    few = {by: key for by, key in keys.items() if not result.sliced[by].is_large}
-    anew = {by: result.slices(key, errors=True) for by, key in few.items()}
-    return result.sliced | anew
 
 
 def without_errors(table: Table) -> Table:

@@ -31,13 +31,12 @@ from fastbcubed.metrics.sums import overall
 from fastbcubed.metrics.sums_by_unit import (
     SumsByUnit,
     has_sums_by_unit,
-    is_mean_of_clusters,
     scores_and_slopes,
     weight_of_cells,
 )
 from fastbcubed.results.clusters import known_by_unit, require_items
 from fastbcubed.results.figures import resolved
-from fastbcubed.results.influences import is_mean, needed_by, powers_of_scores, slopes
+from fastbcubed.results.influences import Errors, is_mean, needed_by, powers_of_scores, slopes
 from fastbcubed.results.intervals import (
     LESS_VARIANCE_OF_AMOUNTS,
     LESS_VARIANCE_OF_SUMS,
@@ -45,7 +44,6 @@ from fastbcubed.results.intervals import (
     Interval,
     check_level,
     degrees_of_freedom,
-    interval,
     share_of_another,
 )
 from fastbcubed.results.slices import slice_codes
@@ -438,28 +436,6 @@ SCORES = pa.schema(
     + [(name, pa.float64()) for name in ("value", "se", "low", "high")]
     + [("n_units", pa.int64()), ("effective_units", pa.float64())]
 )
-
-
-class Errors(NamedTuple):
-    """Standard errors by name of the score, and the units that they are based on."""
-
-    of: Mapping[str, float]
-    df: Mapping[str, float]  #: degrees of freedom; the effective number of units if the error is 0
-    moved: Mapping[str, float]  #: fraction by which ends of intervals move, as units may be missing
-    units: Units
-    apart: Mapping[str, Units] | None = None  #: units of scores that are computed from other cells
-
-    def interval(self, metric: Metric, value: float, level: float) -> Interval:
-        """Return the confidence interval of a score."""
-        return interval(value, self.of[metric.name], level=level, **self.scale(metric))
-
-    def scale(self, metric: Metric) -> dict[str, Any]:
-        """Return the arguments of `interval` other than score, error and level."""
-        is_plain = is_mean(metric) and metric.combine is None  # F of means is not a mean of values
-        effective = self.units.effective if is_plain else math.nan
-        own: dict[str, Any] = {"df": self.df[metric.name], "moved": self.moved[metric.name]}
-        own |= {"low": metric.low, "high": metric.high, "effective": effective}
-        return {**own, "always": is_mean_of_clusters(metric)}
 
 
 class ScoreErrors:

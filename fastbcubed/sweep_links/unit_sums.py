@@ -24,9 +24,8 @@ from fastbcubed.metrics.sums_by_unit import (
     largest_share,
     pairs_of,
 )
-from fastbcubed.results.influences import is_mean
+from fastbcubed.results.influences import Errors, is_mean
 from fastbcubed.results.standard_errors import (
-    Errors,
     are_uneven,
     error_and_freedom,
     freedom_of,

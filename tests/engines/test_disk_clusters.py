@@ -17,7 +17,7 @@ import fastbcubed as fb
 from fastbcubed.align.stash import Stash
 from fastbcubed.errors import FileFormatError, MetricError, NotKeptError, OptionError
 from fastbcubed.kernels import partition
-from fastbcubed.results import clusters as cluster_tables
+from fastbcubed.results import cluster_ranges as cluster_tables
 from fastbcubed.runtime.output_files import TableWriter
 
 COUNTS = ["n_items", "weight", "n_parts", "exact"]

@@ -22,7 +22,7 @@ from worked import PAIRS
 import fastbcubed as fb
 from fastbcubed.cells import cell_parts, dense
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError, WeightError
-from fastbcubed.results import clusters as cluster_tables
+from fastbcubed.results import cluster_ranges as cluster_tables
 
 ELM = ["elm_precision", "elm_recall", "elm_f1", "elm_mean_f1"]
 

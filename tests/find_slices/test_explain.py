@@ -420,7 +420,7 @@ def test_cells_and_clusters_that_are_held_count_towards_the_limit(monkeypatch: p
 
 def test_ids_and_cells_on_disk_are_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """They would take 16 bytes per item, or more for long ids, and stay in memory."""
-    from fastbcubed.results.saved_files import StoredTable
+    from fastbcubed.results.stored_tables import StoredTable
 
     frame, whole = made(100), list[str]()
     ev = evaluated(frame, engine="disk", keep="items")

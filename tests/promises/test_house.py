@@ -155,17 +155,8 @@ def test_kernels_know_numpy_and_numba_only() -> None:
 
 
 def test_no_imports_go_round_in_a_circle() -> None:
-    """Those in functions count, too; those for types do so in most rooms: a document names the class it describes."""
-    spared = {"results"}
-    above = {
-        name: {
-            module
-            for module, where in _imports(name)
-            if module in MODULES and not (where == "for types" and _room(name) in spared)
-        }
-        - {name}
-        for name in MODULES
-    }
+    """Those in functions and those for types count, too."""
+    above = {name: {module for module, _ in _imports(name)} & MODULES.keys() - {name} for name in MODULES}
     while above:
         free = {name for name, modules in above.items() if not modules & above.keys()}
         assert free, f"circles among {sorted(above)}"

@@ -13,7 +13,7 @@ import pytest
 
 from fastbcubed.errors import SliceError
 from fastbcubed.results.items import TableItems
-from fastbcubed.results.saved_files import StoredTable
+from fastbcubed.results.stored_tables import StoredTable
 
 TABLE = pa.table(
     {

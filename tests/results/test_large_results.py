@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 import fastbcubed as fb
 from fastbcubed.cli.main import main
 from fastbcubed.errors import EvaluationWarning, FileFormatError, OptionError
+from fastbcubed.results import lazy_tables as tables
 from fastbcubed.results import load, saved_files, standard_errors
-from fastbcubed.results import table as tables
 
 HOW: dict[str, dict[str, Any]] = {
     "plain": {},

@@ -22,7 +22,7 @@ from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
 from fastbcubed.errors import ColumnError, IdTypeError, NotKeptError, OptionError, SliceError
-from fastbcubed.results.saved_files import StoredTable
+from fastbcubed.results.stored_tables import StoredTable
 
 ALL = 10**6
 TRUTH = {"a": 1, "b": 1, "c": 1, "d": 2, "e": 2, "f": 3}

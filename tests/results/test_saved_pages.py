@@ -19,13 +19,13 @@ from test_report import Page
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning
 from fastbcubed.render.document import as_data
-from fastbcubed.results import load, repairs, save, standard_errors
+from fastbcubed.results import lazy_tables, load, repairs, save, standard_errors
 from fastbcubed.results import saved_files as manifest
 from fastbcubed.results import table as listing
 from fastbcubed.results.clusters import list_clusters
 from fastbcubed.results.gates import as_bounds, try_bound
 from fastbcubed.results.page import Asked, gate_notices
-from fastbcubed.results.saved_files import StoredTable
+from fastbcubed.results.stored_tables import StoredTable
 from fastbcubed.runtime.output_files import Stamp
 
 HOW: dict[str, dict[str, Any]] = {
@@ -116,7 +116,7 @@ def test_the_saved_page_is_that_of_the_tables(
     with monkeypatch.context() as patch:
         for read in ("scan", "take", "_read"):  # nothing is read
             patch.setattr(StoredTable, read, None)
-        patch.setattr(listing.LazyCells, "__getattr__", None)
+        patch.setattr(lazy_tables.LazyCells, "__getattr__", None)
         same_page(page(fb.load(tmp_path / "r", check=False)), wanted)
     (tmp_path / "r" / "page.json").unlink()
     same_page(page(fb.load(tmp_path / "r", check=False)), wanted)
@@ -169,7 +169,7 @@ def test_clusters_that_tie_are_told_apart_by_their_labels(
 ) -> None:
     monkeypatch.setattr(listing.Top.__init__, "__defaults__", (0,))
     monkeypatch.setattr(listing, "MANY", 0)
-    monkeypatch.setattr(listing, "AT_ONCE", 7)
+    monkeypatch.setattr(lazy_tables, "AT_ONCE", 7)
     items = np.arange(400)
     truth = {"item": items, "cluster": [f"t{k}" for k in np.random.default_rng(1).permutation(400)]}
     ev = fb.evaluate(pa.table(truth), pa.table({"item": items, "cluster": items // 2}))
@@ -189,7 +189,7 @@ def test_nothing_is_lost_and_nothing_is_to_be_repaired(
 ) -> None:
     fb.evaluate([1, 1, 2, 3], ["a", "a", "b", "c"]).save(tmp_path / "r")
     wanted = page(fb.load(tmp_path / "r"))
-    monkeypatch.setattr(listing.LazyCells, "__getattr__", None)
+    monkeypatch.setattr(lazy_tables.LazyCells, "__getattr__", None)
     for _ in range(2):
         found = page(fb.load(tmp_path / "r", check=False))
         assert found == wanted
@@ -254,7 +254,7 @@ def test_a_page_leaves_repairs_out_that_take_all_of_many_cells(
 ) -> None:
     monkeypatch.setattr(repairs, "FEW_CELLS", 0)
     saved(tmp_path / "r", "outer", engine="disk")
-    monkeypatch.setattr(listing.LazyCells, "__getattr__", None)
+    monkeypatch.setattr(lazy_tables.LazyCells, "__getattr__", None)
     for _ in range(2):
         found = page(fb.load(tmp_path / "r", check=False))
         assert not of_section(found, "repairs")["blocks"] and parts(found, "Members")

@@ -1,0 +1,229 @@
+"""The figures of an evaluation, its losses, slices and warnings, as its listings and its document read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from fastbcubed.cells.contingency import side_of
+from fastbcubed.results.cluster_outcomes import by_side, outcomes_of
+from fastbcubed.results.clusters import Losses
+from fastbcubed.results.concentration import ROWS, concentration
+from fastbcubed.results.figures import Bounds, Figures, summarize
+from fastbcubed.results.items import Items, Kept
+from fastbcubed.results.origin import Origin
+from fastbcubed.results.result import ScoredResult
+from fastbcubed.results.slices import SliceKey, check_key, list_slices
+from fastbcubed.results.standard_errors import ScoreErrors
+from fastbcubed.results.table import Table, require_limit
+from fastbcubed.results.unit_cells import Units
+from fastbcubed.results.warnings import found_in
+from fastbcubed.runtime.arguments import true_or_false
+from fastbcubed.runtime.object_attributes import cached_property
+
+
+class EvaluationData(ScoredResult):
+    """What an evaluation has computed or kept, from which its listings, its document and its files are made."""
+
+    def __init__(self, figures: Figures, kept: Kept, origin: Origin) -> None:
+        self.figures, self.kept, self.origin = figures, kept, origin
+        self.contingency, self.metrics, self.beta = kept.cells, figures.metrics, figures.beta
+        self.coverage, self.policies, self.overall = figures.coverage, figures.policies, figures.overall
+        self.not_computed, self.sliced = figures.not_computed, figures.sliced
+        self.names, self.engine, self.reading = origin.names, origin.engine, dict(origin.reading)
+
+    @cached_property
+    def standard_errors(self) -> ScoreErrors:
+        """The standard errors of scores, by component or by other units."""
+        return ScoreErrors(self.kept, self.figures)
+
+    @property
+    def units(self) -> Units:
+        """Number of components, effective number of components, and the share of the largest."""
+        return self.standard_errors.units
+
+    @cached_property
+    def _outcomes(self) -> pa.Table | None:
+        """The table of `outcomes`; None if unknown or undefined."""
+        if self.figures.outcomes is not None:
+            return self.figures.outcomes
+        ranges = self.kept.ranges
+        return outcomes_of(self.contingency, None if ranges is None else ranges.limit)
+
+    @cached_property
+    def losses(self) -> Losses:
+        """The losses of clusters: Lorenz curves, and totals by size."""
+        return Losses(self.kept, self.figures)
+
+    def lorenz(self, side: str, *, limit: int | None = ROWS) -> Table:
+        """Return how concentrated the loss is: its cumulative share over the clusters, the costliest first.
+
+        Parameters
+        ----------
+        side : {"true", "pred"}
+            Which clusters: true clusters lose recall, predicted clusters precision.
+        limit : int or None
+            Maximum number of rows of the curve. The first clusters are listed one by one, later ones at increasing
+            intervals; the first cluster, the last one with a loss and the last one are always included. None for all.
+
+        Returns
+        -------
+        Table
+            n_clusters, share_clusters, share_loss: the share of the loss in the n_clusters costliest clusters. It is
+            NaN if there is no loss.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> ev = fb.evaluate(list("aaabbcd"), [1, 1, 2, 3, 3, 3, 4])
+        >>> ev.lorenz("pred")
+        n_clusters  share_clusters  share_loss
+                 1         0.25000           1
+                 2         0.50000           1
+                 3         0.75000           1
+                 4               1           1
+        <BLANKLINE>
+        4 rows
+        """
+        limit = require_limit(limit)
+        return Table(self.losses.curves[side_of(side)].table(limit))
+
+    @cached_property
+    def concentration(self) -> dict[str, dict[str, Any]]:
+        """By side: "loss", "n_clusters", "n_lossy" (clusters with a loss), "n_half" (clusters with half of it)."""
+        return concentration(self.losses.curves)
+
+    def slices(
+        self,
+        by: SliceKey,
+        *,
+        attributes: Any = None,
+        errors: bool = False,
+        order_by: str | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """Return scores by slice.
+
+        Parameters
+        ----------
+        by : str, Bins, tuple of these, or mapping
+            An attribute, or a part of a composite id; bins of one (see `fastbcubed.bins`); a tuple of several to
+            cross; or a dict of named subsets, each a mask or a list of items. "true_size" and "pred_size" are always
+            available; if a column has this name, too, it is "truth.true_size", and the size is "always.true_size".
+            The size for an item in several clusters is the number of items in any of them. Nulls form a slice of
+            their own.
+        attributes : table, optional
+            Attributes to slice by, by item or row by row; by default those passed to `evaluate`.
+        errors : bool
+            Whether to compute standard errors, which takes about as long again: <score>_se after each score, based on
+            the components that have items in the slice, and n_units, the number of these components.
+        order_by : str, optional
+            A score (worst first) or a column of numbers or times (largest or latest first); or "loss", the sum of
+            precision_loss and recall_loss; "excess", the part of this beyond the slice's share of the total weight,
+            because large slices lose most even if they are no worse; or "excess_per_item", the excess per item, which
+            is how far (1 - precision) + (1 - recall) is above its overall value. By default by slice, or by "loss"
+            with a limit.
+        limit : int, optional
+            How many to return; all by default.
+
+        Returns
+        -------
+        Table
+            The slice, n_items, weight, precision_loss, recall_loss (its contributions to the overall losses), and the
+            scores; slices without scored items are omitted. An attribute with the name of one of these columns, such
+            as weight, appears as attribute.weight.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> countries = {"item": ["a", "b", "c"], "country": ["US", "DE", "DE"]}
+        >>> ev = fb.evaluate({"a": 1, "b": 1, "c": 2}, {"a": 1, "b": 2, "c": 2}, attributes=countries)
+        >>> ev.slices("country").select(["country", "n_items", "precision", "recall"])
+        country  n_items  precision   recall
+        DE             2    0.50000  0.75000
+        US             1          1  0.50000
+        <BLANKLINE>
+        2 rows
+        >>> ev.slices({"first two": ["a", "b"]})["precision"].to_pylist()  # (1 + 1/2) / 2
+        [0.75]
+        """
+        by, wanted = check_key(by), true_or_false(errors, "errors")
+        found = self.standard_errors if wanted else None
+        return list_slices(self.kept, self.figures, by, attributes, found, order_by, limit)
+
+    @cached_property
+    def _sliced(self) -> dict[str, Table]:
+        """The requested slices as printed and saved: with standard errors if these are quickly computed."""
+        return with_quick_errors(self, self.sliced, self.slices)
+
+    @property
+    def has_clusters(self) -> bool:
+        """Whether cells were kept, so that clusters can be listed."""
+        return self.kept.has_clusters
+
+    @property
+    def has_items(self) -> bool:
+        """Whether items were kept, so that slices and items can be listed."""
+        return self.kept.items is not None
+
+    @property
+    def attributes(self) -> Any:
+        """The attributes that were passed in a separate table, if any."""
+        return self.kept.attributes
+
+    def kept_items(self) -> Items:
+        """Return the items, or raise NotKeptError."""
+        return self.kept.require_items()
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """Definition of the scores: average, weighting, policies."""
+        return self.figures.definition(self.contingency)
+
+    @cached_property
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Numbers of items, clusters and singletons, sizes, exact clusters and, for partitions with cells, outcomes."""
+        if self._outcomes is None:
+            return self._sides
+        outcomes = by_side(self._outcomes)
+        return {side: {**figures, "outcomes": outcomes[side]} for side, figures in self._sides.items()}
+
+    @cached_property
+    def _sides(self) -> dict[str, dict[str, Any]]:
+        """Numbers of items, clusters and singletons, and sizes, without outcomes, which require reading all cells."""
+        return summarize(self.contingency) if self.figures.summary is None else self.figures.summary
+
+    @cached_property
+    def bounds(self) -> Bounds | None:
+        """Bounds of the precision if prediction-only items were dropped; otherwise None."""
+        return self.figures.bounds_in(self.contingency)
+
+    @cached_property
+    def warnings(self) -> list[dict[str, Any]]:
+        """Warnings and notes on the scores: the code, level (warning or note), message and values of each."""
+        known = self.figures.warnings
+        return [*found_in(self), *self.origin.notes] if known is None else known
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """Provenance: versions, engine, arguments passed, and rows and fingerprint of each side.
+
+        A fingerprint identifies the rows of items and labels, regardless of their order and container. All rows are
+        hashed when it is first requested, for example for JSON and saved results.
+        """
+        return self.origin.manifest(self.kept.memory_limit)
+
+
+def with_quick_errors(
+    ev: EvaluationData, sliced: dict[str, Table], slices: Callable[..., Table]
+) -> dict[str, Table]:
+    """Return requested slices, with standard errors if these were saved or are quickly computed by `slices`.
+
+    `ev` is the evaluation that the result is based on.
+    """
+    if ev.figures.sliced_with_errors is not None:
+        return ev.figures.sliced_with_errors
+    keys = ev.figures.slicings if ev.standard_errors.are_shown_by_slice else {}
+    return sliced | {by: slices(key, errors=True) for by, key in keys.items() if not sliced[by].is_large}
