@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import (
-    FastBCubedError,
     GateError,
     MetricError,
     NotKeptError,
@@ -35,6 +34,7 @@ from fastbcubed.results.standard_errors import COMPONENT
 from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import FLATTERED, MOSTLY_COMMON, covered, if_alone
 from fastbcubed.runtime.arguments import number
+from fastbcubed.runtime.expressions import parse_bound
 from fastbcubed.runtime.suggestions import did_you_mean
 
 #: Shares of one side's items that the other side has; from 0 to 1, higher is better.
@@ -46,8 +46,6 @@ SIZES = tuple(f"{figure}_{side}" for figure in ("clusters", "singletons", "large
 NUMBERS = ("items", "cells")
 #: Ends of an interval; and the requirement that a difference's interval must not exclude 0 on the worse side.
 ENDS, SIGNIFICANT = ("low", "high"), "significant"
-#: Syntax of a gate: a score, a comparison, a value, and optionally a slice.
-WRITTEN = re.compile(r"\s*([^\s<>=@]+)\s*(>=|<=)\s*([^@]+?)\s*(?:@(.*\S.*))?")
 #: A comma between attributes of a slice: not after a backslash, and not within a bin such as [0.5, 1).
 COMMA = re.compile(r"(?<!\\),(?!\s*[^,=]*\)\s*(?:,|$))")
 #: Names of bins: 1990-1999, -10 to -1, [0.5, 1), <1990, >=1990.
@@ -209,19 +207,17 @@ def as_bounds(
 
 
 def _parsed(text: Any) -> Bound:
-    match = WRITTEN.fullmatch(text) if isinstance(text, str) else None
+    bound, at, where = text.partition("@") if isinstance(text, str) else ("", "", "")
     try:
-        if match is None:
+        name, sign, value = parse_bound(bound)
+        if sign not in (">=", "<=") or (at and not where.strip()):
             raise ValueError
-        name, sign, value, where = match.groups()
-        return Bound.of(name, float(value), sign == ">=", as_where(where or ""))
-    except ValueError as error:
-        if isinstance(error, FastBCubedError):
-            raise
+    except ValueError:
         raise OptionError(
             'write a gate as "f1>=0.9", "f1.low>=0.8", "jaccard_distance<=0.1" or '
             f'"f1>=0.9@country=US", not {quoted(text)}'
         ) from None
+    return Bound.of(name, value, sign == ">=", as_where(where))
 
 
 def as_where(text: str) -> dict[Element, str]:

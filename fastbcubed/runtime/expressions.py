@@ -1,4 +1,4 @@
-"""Arithmetic expressions of named figures that users write as text, such as the cost "5*pair_fp + pair_fn"."""
+"""Expressions of named figures that users write as text: arithmetic, "5*pair_fp + pair_fn", and bounds, "f1 >= 0.9"."""
 
 from __future__ import annotations
 
@@ -23,6 +23,14 @@ OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.UAdd: operator.pos, ast.USub: operator.neg,
 }  # fmt: skip
+
+
+#: A bound on a named figure.
+BOUND = re.compile(
+    r"\s*([^\s<>=@]+)\s*(>=|<=|>|<)\s*([-+]?(?:[\d.,_]+(?:e[-+]?[\d_]+)?|inf(?:inity)?))\s*", re.IGNORECASE
+)
+#: A number with commas between thousands; any other comma may be meant as a decimal point.
+THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(?![\d,])[^,]*")
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,21 @@ def parse_expression(text: str, called: Any) -> Expression:
             f"{called} must be a name, or numbers and names with + - * / and parentheses, such as "
             f"'5*pair_fp + pair_fn', not {quoted(short)}"
         ) from None
+
+
+def parse_bound(text: str) -> tuple[str, str, float]:
+    """Return the name, sign and number in a bound; raise ValueError, with the number as argument if that is wrong.
+
+    >>> parse_bound("largest <= 1,000")
+    ('largest', '<=', 1000.0)
+    """
+    if (found := BOUND.fullmatch(text)) is None:
+        raise ValueError
+    name, sign, number = found.groups()
+    try:
+        return name, sign, float(number.replace(",", "") if THOUSANDS.fullmatch(number) else number)
+    except ValueError:
+        raise ValueError(number) from None
 
 
 @lru_cache(64)  # a threshold chosen in a thousand samples evaluates its cost in each of them

@@ -28,7 +28,7 @@ from fastbcubed.results.notices import NOTE
 from fastbcubed.results.table import Table
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import as_several, is_one_of
-from fastbcubed.runtime.expressions import Expression, is_expression, parse_expression
+from fastbcubed.runtime.expressions import Expression, is_expression, parse_bound, parse_expression
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.suggestions import did_you_mean
 from fastbcubed.runtime.threads import Pool, blocks
@@ -341,11 +341,6 @@ def _go_on(way: Floats, values: Floats) -> None:
         before += step
 
 
-WRITTEN = re.compile(r"\s*(\w[\w-]*)\s*(>=|<=|>|<)\s*([-+]?[\d.,_]+(?:[eE][-+]?\d+)?)\s*")
-#: A number with commas between thousands; any other comma may be meant as a decimal point.
-THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(?![\d,])[^,]*")
-
-
 class Condition(NamedTuple):
     """A condition on a score, a figure of the clusters, or the threshold."""
 
@@ -380,27 +375,20 @@ def as_conditions(
 
 
 def _condition(text: str, names: Collection[str], weighted: bool) -> Condition:
-    found = WRITTEN.fullmatch(text)
-    if found is None:
-        raise OptionError(
-            f'{arg("where")} must be a condition such as "precision >= 0.98", or several joined by "and", not '
-            f"{text.strip()!r}"
-        )
-    name, sign, value = found.groups()
+    try:
+        name, sign, value = parse_bound(text)
+    except ValueError as error:
+        wrong = f"needs numbers such as 0.98 or 1,000, not {quoted(error.args[0])}" if error.args else (
+            f'must be a condition such as "precision >= 0.98", or several joined by "and", not {text.strip()!r}'
+        )  # fmt: skip
+        raise OptionError(f"{arg('where')} {wrong}") from None
     known = name if name in names else computed_as(name, names)
     if known is None:
         raise OptionError(
             f"there is no {name!r} to put a condition on; there are {', '.join(names)}."
             f"{how_to_have(name, names, weighted)}"
         )
-    if "," in value and not THOUSANDS.fullmatch(value):
-        raise OptionError(f"{arg('where')} needs numbers such as 0.98 or 1,000, not {quoted(value)}")
-    try:
-        return Condition(known, sign, float(value.replace(",", "")))
-    except ValueError:
-        raise OptionError(
-            f"{arg('where')} needs a condition with a number, but {quoted(value)} is not a number"
-        ) from None
+    return Condition(known, sign, value)
 
 
 def how_to_have(name: str, names: Collection[str], weighted: bool) -> str:

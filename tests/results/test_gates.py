@@ -114,6 +114,7 @@ def test_a_score_that_is_not_defined_fails(ev) -> None:
         ((0.9,), {}, OptionError, "write a gate as"),
         (("f1>=0.9@",), {}, OptionError, "write a gate as"),
         (("f1>=0.9@ ",), {}, OptionError, "write a gate as"),
+        (("f1>=0,9",), {}, OptionError, "write a gate as"),
         (("f1>=0.9@US",), {}, OptionError, "write a slice as country=US or country=US,year=2020, not"),
         (("f1<=0.9",), {}, OptionError, 'higher is better there; use "f1>=0.9"'),
         ((), {"f1": 90}, OptionError, "f1 ranges from 0 to 1. Write 90 % as 0.9"),
