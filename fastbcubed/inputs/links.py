@@ -69,6 +69,7 @@ from fastbcubed.inputs.tables import (
     column_of,
     float_column,
     is_array,
+    is_hugging_face,
     listed,
     listed_paths,
     of_arrow,
@@ -397,7 +398,7 @@ def as_links(links: Any, name: str) -> Any:
     if isinstance(links, np.ndarray):
         return _of_array(links, name)
     exports = hasattr(links, "__arrow_c_stream__") or hasattr(links, "__arrow_c_array__")
-    if exports or has_columns(links) or is_path(links) or is_dataset(links):
+    if exports or has_columns(links) or is_path(links) or is_dataset(links) or is_hugging_face(links):
         return links
     if isinstance(links, (Mapping, bytes)) or not isinstance(links, Iterable):
         return links

@@ -424,7 +424,7 @@ TO_READER = ("to_arrow_reader", "fetch_arrow_reader", "fetch_record_batch")
 
 
 def unwrapped(source: Any) -> Any:
-    """Return the table in a Polars LazyFrame, Splink frame or similar wrapper; other objects unchanged.
+    """Return the table in a Polars LazyFrame, Splink frame, Hugging Face data set or similar; other objects unchanged.
 
     A Polars frame with Python objects becomes a dict of its columns. A frame that has only the dataframe interchange
     protocol becomes an Arrow table.
@@ -438,9 +438,18 @@ def unwrapped(source: Any) -> Any:
         return frame
     if hasattr(source, "physical_name") and hasattr(source, "as_pandas_dataframe"):
         return _of_splink(source)
+    if is_hugging_face(source):
+        return source.with_format("arrow")[:]  # not `.data`, which also has the rows that are not selected
     if hasattr(source, "__dataframe__") and not hasattr(source, "__arrow_c_stream__"):
         return _of_interchange(source)
     return source
+
+
+def is_hugging_face(source: Any) -> bool:
+    """Return whether an object is a data set of Hugging Face; a dict of them is not, nor is one without a length."""
+    return all(
+        hasattr(source, name) for name in ("with_format", "column_names", "__len__")
+    ) and not isinstance(source, dict)
 
 
 def _of_interchange(frame: Any) -> Any:

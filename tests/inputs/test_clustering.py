@@ -528,3 +528,37 @@ def test_slices_of_rows(start: Any, stop: Any, said: str) -> None:
     with pytest.raises(OptionError, match=said):
         rows.slice(start, stop)
     assert rows.slice(np.int64(1), 9).to_table().to_pydict() == {"item": ["b", "c"], "cluster": [1, 2]}
+
+
+class HuggingFace:
+    """What a data set of Hugging Face has: rows that are selected from an Arrow table, as Python objects or Arrow."""
+
+    column_names = ("item", "cluster")
+
+    def __init__(self, rows: pa.Table, format: str = "python") -> None:
+        self.rows, self.format = rows, format
+
+    def __len__(self) -> int:
+        return self.rows.num_rows
+
+    def with_format(self, format: str) -> HuggingFace:
+        return HuggingFace(self.rows, format)
+
+    def __getitem__(self, key: slice) -> Any:
+        rows = self.rows.slice(*key.indices(len(self))[:2])
+        return rows if self.format == "arrow" else rows.to_pydict()
+
+
+class Splits(dict[str, Any]):
+    """A dict of data sets, with methods of one."""
+
+    with_format = column_names = HuggingFace.with_format
+
+
+def test_data_sets_of_hugging_face() -> None:
+    truth = HuggingFace(table(item=[1, 2, 3], cluster=["a", "a", "b"]))
+    assert fb.evaluate(truth, {1: 7, 2: 7, 3: 7}).precision == pytest.approx((2 / 3 + 2 / 3 + 1 / 3) / 3)
+    links = HuggingFace(table(left_id=[1], right_id=[2], score=[0.9]))
+    assert fb.sweep({1: "a", 2: "a", 3: "b"}, links).best("f1").threshold == 0.9
+    with pytest.raises(fb.errors.OptionError, match="a dict maps each item"):
+        fb.evaluate(Splits(train=truth), {1: 7})
