@@ -33,6 +33,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "dark_pictures",
+    "search_index",
 ]
 #: The folder of other projects' inventories of documented names: `python.inv`, `numpy.inv`, … If it exists, types are
 #: linked to these projects; the build needs no network either way.
@@ -75,11 +76,11 @@ copybutton_only_copy_prompt_lines = True
 html_theme = "pydata_sphinx_theme"
 html_title = f"fastbcubed {version}"
 html_logo = html_favicon = "_static/logo.svg"
-html_search_scorer = str(Path(__file__).with_name("_static") / "scorer.js")
 myst_html_meta = {
     "description": "Score clusterings of up to a billion records against the truth, by item, cluster and slice."
 }
-html_additional_pages = {"index": "to_start.html"} | dict.fromkeys(pages_from_code.MOVED, "moved.html")
+html_additional_pages = dict.fromkeys(pages_from_code.MOVED, "moved.html")
+html_additional_pages |= {"index": "to_start.html", "search": "search.html"}
 html_context = {"moved": pages_from_code.MOVED}
 templates_path = ["_templates"]
 html_extra_path = ["_generated"]

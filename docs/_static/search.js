@@ -1,0 +1,245 @@
+// The search of the site. A result is a section, a documented name or a term of the glossary. It ranks by where it has
+// the words of the query: in its title, in its text, or in the title of its page; rare words count more.
+const KINDS = [
+  [/^(CHANGELOG|CONTRIBUTING|benchmarks\/)/, 0], // after all others: lists, which have every word
+  [/^docs\/reference\/json\//, 0.4],
+  [/^docs\/reference\/api\/Evaluation$/, 0.65], // of several methods of one name
+  [/^docs\/reference\/(api|commands)\//, 0.6],
+  [/^(notebooks|docs\/reference\/scores)\//, 0.7],
+  [/^docs\/start/, 1.1],
+  [/^/, 1],
+];
+const NAMED = /^docs\/reference\/(api|scores)\//; // whose titles are names
+const RESULTS = 30;
+const EXTRACT = 200; // characters
+
+const stemmer = new Stemmer();
+const STOPS = new Set([
+  ...STOP_WORDS,
+  ..."instead need needed use using get way want work works support supported please help problem".split(" "),
+]);
+const known = new Map(); // the stem of each word
+function stem(word) {
+  if (!known.has(word)) known.set(word, stemmer.stemWord(word));
+  return known.get(word);
+}
+const split = (text) =>
+  text
+    .toLowerCase()
+    .replace(/b[- ]?(cubed|³)/g, "bcubed")
+    .match(/[\p{L}\p{N}]+(\.\d+)*/gu) ?? [];
+const stems = (text) => split(text).map(stem);
+const bare = (text) => text.toLowerCase().replace(/[^a-z0-9]/g, ""); // V-measure is v_measure
+
+// Words of readers, and words of the guides that may mean the same.
+const SYNONYMS = [
+  ["nan undefined na none empty", "null"],
+  ["oom ram memoryerror killed crash crashes crashed died dies segfault", "memory"],
+  ["hang hangs stuck freezes", "slow"],
+  ["core cores cpu cpus nproc", "threads"],
+  ["cuda cupy cudf rapids", "gpu"],
+  ["modin vaex", "dask"],
+  ["multilabel", "multi overlapping"],
+  ["language", "words"],
+  ["mysql mariadb oracle redshift mssql jdbc odbc sql psycopg2 databases", "database query cursor"],
+  ["postgres", "postgresql psycopg"],
+  ["gz zip zst zstd bz2", "gzip compressed"],
+  ["kafka flink realtime online", "streaming incremental"],
+  ["kubernetes k8s helm podman singularity apptainer dockerfile", "container docker"],
+  ["jenkins gitlab circleci travis build pipeline", "job ci"],
+  ["prefect luigi argo scheduler cron", "airflow nightly"],
+  ["charset utf8 codec mojibake unicode", "encoding utf"],
+  ["leak leaking overfit overfitting holdout contamination", "leakage trained"],
+  ["gdpr pii confidential confidentiality anonymous secret", "privacy disclose"],
+  ["monitor monitoring drift alert dashboard grafana trend", "follow nightly"],
+  ["unsupervised calinski davies bouldin dunn", "silhouette"],
+  ["b3 b³ bcube cubed", "bcubed"],
+  ["fscore fmeasure", "f1"],
+  ["ari", "adjusted_rand"],
+  ["confidence uncertainty certainty margin", "interval"],
+  ["metric metrics measure measures", "score"],
+  ["gold ground reference annotation annotations", "truth"],
+  ["hypothesis", "prediction"],
+  ["entity entities communities community groups", "cluster"],
+  ["group groupby", "slice within"],
+  ["rows records mentions cells nodes", "item"],
+  ["subgroup segment stratify cohort", "slice"],
+  ["overmerging overmerged undersegmentation", "merged"],
+  ["oversplit oversplitting fragmentation fragmented", "split"],
+  ["graphs plot plots plotting matplotlib seaborn figure visualize visualise", "chart"],
+  ["powerpoint pptx slides presentation", "slide png"],
+  ["upgrade upgraded upgrading", "versions version"],
+  ["reproduce repeatable", "deterministic reproducible"],
+  ["silence mute hide ignore disable", "suppress"],
+  ["bibtex doi paper", "cite"],
+  ["significance significant pvalue", "p difference"],
+  ["unhashable nested", "lists"],
+  ["lengths", "length long"],
+  ["jsonl ndjson", "json lines"],
+  ["xls xlsx spreadsheet openpyxl", "excel"],
+  ["louvain leiden modularity", "networkx communities"],
+  ["anndata seurat obs", "scanpy"],
+  ["household", "unit"],
+  ["persistent", "stable keep"],
+  ["identifier identifiers", "ids"],
+  ["mac macbook osx m1", "macos"],
+  ["hdbscan optics", "dbscan"],
+  ["outlier outliers", "noise"],
+  ["terminal shell bash", "command"],
+  ["cli", "commands"],
+  ["runtime duration elapsed seconds minutes hours", "long take"],
+  ["huggingface", "hugging"],
+  ["equal same", "identical"],
+  ["dominate dominates dominated huge giant", "large"],
+  ["cold", "first warm"],
+  ["percent percentage fraction proportion ratio", "share"],
+  ["kappa krippendorff fleiss agreement", "annotators"],
+].map((each) => each.map(stems));
+
+const titles = new Map(SECTIONS.filter(([, anchor]) => anchor === "").map(([page, , title]) => [page, title]));
+const places = SECTIONS.map(([page, anchor, title, text]) => {
+  const words = stems(text);
+  const counts = new Map();
+  for (const word of words) counts.set(word, (counts.get(word) ?? 0) + 1);
+  const context = anchor === "" ? "" : titles.get(page);
+  return {
+    ...{ page, anchor, title, text, context, counts, length: words.length },
+    kind: KINDS.find(([pattern]) => pattern.test(page))[1],
+    own: new Set(stems(title)),
+    above: new Set(stems(context)),
+    names: (NAMED.test(page) ? title.split(/, |\./) : anchor ? [] : [title]).map(bare),
+  };
+});
+const guides = new Map(); // the number of places, but for the lists, that have a word
+for (const { counts, own, kind } of places)
+  if (kind > 0) for (const word of new Set([...counts.keys(), ...own])) guides.set(word, (guides.get(word) ?? 0) + 1);
+
+// Return what a word of a query may stand for, with its share: itself, synonyms, and, if no guide has it, longer words.
+function meanings(word, query) {
+  const others = SYNONYMS.flatMap(([said, meant]) => (said.includes(word) ? meant : []));
+  if (!guides.has(word) && others.length === 0 && word.length > 3)
+    others.push(...[...guides.keys()].filter((each) => each.startsWith(word)));
+  const share = guides.has(word) ? 0.5 : 0.9;
+  const further = others.filter((each) => !query.includes(each)).map((each) => [each, share]);
+  return [[word, 1], ...further].filter(([each]) => guides.has(each));
+}
+
+function strength({ counts, own, above, length }, word) {
+  const times = counts.get(word) ?? 0;
+  const title = own.has(word) ? 3 / (1 + own.size / 40) : 0;
+  return title + (above.has(word) ? 0.8 : 0) + (1.6 * times) / (times + 0.5 + length / 300);
+}
+
+// Return the places that have words of a query, best first, and the words, each with its meanings.
+function search(query) {
+  const whole = bare(query);
+  const said = [...new Set(split(query))];
+  const words = said.map((word, k) => {
+    // record linkage is recordlinkage
+    const joint = [said.slice(k - 1, k + 1), said.slice(k, k + 2)].map((pair) => stem(pair.join("")));
+    const all = [
+      ...meanings(stem(word), said.map(stem)),
+      ...joint.filter((each) => guides.has(each)).map((each) => [each, 1]),
+    ];
+    const rarity = all.length > 0 ? Math.log(1 + places.length / guides.get(all[0][0])) : 0;
+    return { word, all, weight: STOPS.has(word) ? rarity / 6 : rarity };
+  });
+  const sum = words.reduce((total, { weight }) => total + weight, 0);
+  const results = places.map((place) => {
+    let [score, covered] = [place.names.includes(whole) ? 100 : 0, 0];
+    for (const { all, weight } of words) {
+      const best = Math.max(0, ...all.map(([word, share]) => share * strength(place, word)));
+      score += weight * best;
+      covered += (weight / sum) * Math.min(1, best);
+    }
+    if (whole.length > 3 && bare(place.title).includes(whole)) score *= 1.5;
+    return { place, score: score * covered * (place.kind || 1) };
+  });
+  const order = (a, b) => (b.place.kind > 0) - (a.place.kind > 0) || b.score - a.score;
+  return { words, results: results.filter(({ score }) => score > 0).sort(order) };
+}
+
+function show(query) {
+  const area = document.getElementById("search-results");
+  const { words, results } = search(query);
+  const unknown = words.filter(({ word }) => !guides.has(stem(word))).map(({ word }) => word);
+  const meant = new Set(words.flatMap(({ all }) => all.map(([each]) => each)));
+  const status = element("p", "search-summary", `${results.length} sections have words of the query.`);
+  area.append(element("h2", "", "Results"), status);
+  if (unknown.length > 0) {
+    const others = words
+      .filter(({ word }) => unknown.includes(word))
+      .flatMap(({ all }) => all.map(([each]) => [...known].find(([, found]) => found === each)[0]));
+    const hint = element(
+      "p",
+      "search-hint",
+      `No guide has ${listed(unknown)}${others.length > 0 ? `; these sections have ${listed(others)}` : ""}. `,
+    );
+    hint.append(
+      "See also ",
+      link("docs/how-to/short-answers", "", "Short answers"),
+      " and the ",
+      link("docs/reference/glossary", "", "Glossary"),
+      ".",
+    );
+    area.append(hint);
+  }
+  const list = element("ul", "search", "");
+  for (const { place } of results.slice(0, RESULTS)) {
+    const item = element("li", "", "");
+    item.append(
+      link(place.page, place.anchor, place.title),
+      element("span", "page", place.context && ` in ${place.context}`),
+      extract(place.text, meant),
+    );
+    list.append(item);
+  }
+  area.append(list);
+}
+
+const listed = (words) => words.map((word) => `“${word}”`).join(" or ");
+
+function element(tag, kind, text) {
+  const made = document.createElement(tag);
+  if (kind) made.className = kind;
+  made.append(text);
+  return made;
+}
+
+function link(page, anchor, text) {
+  const made = element("a", "", text);
+  made.href = `${document.documentElement.dataset.content_root}${page}.html${anchor && "#"}${anchor}`;
+  return made;
+}
+
+// Return the part of a text that has most words of a query, which are bold.
+function extract(text, meant) {
+  const words = [...text.matchAll(/[\p{L}\p{N}]+(\.\d+)*/gu)].filter(
+    ([word]) => meant.has(stem(word.toLowerCase())) && !STOPS.has(word.toLowerCase()),
+  );
+  const within = (k) =>
+    new Set(
+      words
+        .slice(k)
+        .filter(({ index }) => index < words[k].index + EXTRACT - 40)
+        .map(([word]) => word.toLowerCase()),
+    ).size;
+  const first = words.reduce((best, _, k) => (within(k) > within(best) ? k : best), 0);
+  const about = words.length > 0 ? words[first].index - 40 : 0;
+  const begin = about > EXTRACT / 2 ? text.indexOf(" ", about) + 1 : 0;
+  const end = text.length > begin + EXTRACT ? text.lastIndexOf(" ", begin + EXTRACT) : text.length;
+  const made = element("p", "context", begin > 0 ? "… " : "");
+  let from = begin;
+  for (const { 0: word, index } of words.filter(({ index }) => index >= begin && index < end)) {
+    made.append(text.slice(from, index), element("b", "", word));
+    from = index + word.length;
+  }
+  made.append(text.slice(from, end), end < text.length ? " …" : "");
+  return made;
+}
+
+const query = new URLSearchParams(location.search).get("q") ?? "";
+if (query) {
+  for (const field of document.querySelectorAll("form.bd-search input")) field.value = query;
+  show(query);
+}
