@@ -118,9 +118,9 @@ def matched(
     nulls = [side.labels.null_rows for side in pair]
     narrow = narrow and policies.noise is None  # singletons of the noise label need further keys
     narrow = narrow and all(side.items is None for side in pair) and all(mask is None for mask in nulls)
+    keys = [side.labels.keys(pool, narrow=narrow) for side in pair]
     true_side, pred_side = (
-        Side.of(side, policies.of_side(k), side.labels.keys(pool, narrow=narrow), mask)
-        for k, (side, mask) in enumerate(zip(pair, nulls, strict=True))
+        Side.of(side, policies.of_side(k), keys[k], nulls[k]) for k, side in enumerate(pair)
     )
     nothing = found_nothing(prediction, policies)
     for side in (true_side, pred_side)[: 1 if nothing else 2]:
@@ -137,7 +137,7 @@ def matched(
 
 def found_nothing(prediction: Clustering, policies: Policies) -> bool:
     """Return whether the prediction has no links at all, so that every item of the truth is a singleton."""
-    return prediction.omits_singletons and policies.truth == "singleton" and not len(prediction)
+    return policies.truth == "singleton" and prediction.omits_singletons and not len(prediction)
 
 
 def _items(

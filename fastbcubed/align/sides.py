@@ -57,7 +57,7 @@ class Side:
     first_row: int = 0  #: the number of a block's first row
     report: Report = enforce  #: callback for faults in the rows
     n_duplicates: int = 0  #: number of rows dropped because they repeat an earlier row
-    hint: str = ""  #: advice if an item has several rows
+    hint: Callable[[], str] = str  #: makes advice if an item has several rows
 
     @classmethod
     def of(
@@ -97,7 +97,7 @@ class Side:
         return cls(
             clustering.name, labels, policies, absent=absent, alone=alone, weight=clustering.weight,
             items=clustering.items, n_null=n_null, n_noise=n_noise, first_row=first_row, report=report,
-            hint=sources_hint(clustering.items, clustering.attribute_names),
+            hint=lambda: sources_hint(clustering.items, clustering.attribute_names),
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -159,12 +159,14 @@ class Side:
 
         if differ.any():
             items = np.unique(firsts[differ])
-            self.report(Overlap(self.name, items.size, n_rows - rows.size, self.take_items(items), self.hint))
+            self.report(
+                Overlap(self.name, items.size, n_rows - rows.size, self.take_items(items), self.hint())
+            )
         elif weight is not None and (other := weight[rows] != weight[firsts]).any():
             n_other = int(np.count_nonzero(other))
-            self.report(Reweighted(self.name, n_other, n_rows, named(firsts[other]), self.hint))
+            self.report(Reweighted(self.name, n_other, n_rows, named(firsts[other]), self.hint()))
         elif self.policies.duplicates == "raise":
-            self.report(RepeatedRows(self.name, rows.size, n_rows, named(firsts), self.hint))
+            self.report(RepeatedRows(self.name, rows.size, n_rows, named(firsts), self.hint()))
 
 
 def require_known_type(policies: Policies, *columns: Column) -> None:

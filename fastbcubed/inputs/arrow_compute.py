@@ -8,4 +8,4 @@ from typing import Any
 
 def __getattr__(name: str) -> Any:
     """Return the function of `pyarrow.compute` with this name."""
-    return getattr(import_module("pyarrow.compute"), name)
+    return globals().setdefault(name, getattr(import_module("pyarrow.compute"), name))

@@ -434,7 +434,7 @@ def _same_names(ev: Any) -> bool:
 def _some_differ(kept: Any, most: int) -> bool:
     """Return whether labels differ in these rows where both sides have one, which can be seen without finding cells."""
     items = kept.require_items()
-    rows = np.unique(np.linspace(0, max(len(items) - 1, 0), min(most, len(items))).astype(np.int64))
+    rows = np.unique(np.linspace(0, max((n := len(items)) - 1, 0), min(most, n)).astype(np.int64))
     labels = [without_noise(items.labels(side, rows), kept.policies.noise_of(side)) for side in SIDES]
     both = pc.and_(pc.is_valid(labels[0]), pc.is_valid(labels[1]))
     return bool(pc.any(both).as_py()) and not agree(*(own.filter(both) for own in labels))
