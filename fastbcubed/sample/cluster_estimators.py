@@ -376,7 +376,7 @@ def _members(name: Any) -> list[str]:
 
 def _why_not(name: str) -> str:
     if name not in METRICS and name not in (*F_OF_BETA.values(), *RATIOS):
-        return f"unknown score {quoted(name)}; the default scores of fastbcubed.estimate are {', '.join(DEFAULT)}"
+        return f"unknown score {quoted(name)}; the default scores of estimate are {', '.join(DEFAULT)}"
     why = f": {_reason(METRICS[name])}" if name in METRICS else ""
     return (
         f"{name} cannot be estimated from a sample of true clusters{why}. These scores can: means over "
