@@ -28,9 +28,11 @@ from fastbcubed.results.items import Items, without_noise
 from fastbcubed.results.slices import (
     SliceKey,
     beside,
+    bytes_of_values,
     elements,
     size_named,
     slice_codes,
+    slice_name,
 )
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.threads import Pool, blocks
@@ -41,6 +43,8 @@ BECAME = (*OUTCOMES["true"].values(), GONE, APPEARED)
 FIGURES = {"n_clusters": pa.int64(), "n_items": pa.int64(), "weight": pa.float64(), "share": pa.float64()}
 #: Outcomes of clusters whose items only one side has, by this side.
 OF_ONE_SIDE = {"true": GONE, "pred": APPEARED}
+#: Bytes for each row while changes are counted by slice, measured and rounded up.
+ROW_BYTES = 100
 
 
 def not_defined() -> MetricError:
@@ -108,19 +112,21 @@ def changes_by(ev: Evaluation, key: SliceKey) -> pa.Table:
             f"changes can be listed by an attribute or by bins, not by subsets ({first_few(list(key))})"
         )
     items, rows = ev.kept_items(), ev.kept.rows
+    if ev.kept.memory_limit is not None:
+        of_row = ROW_BYTES + 3 * bytes_of_values(key, items, ev.attributes)
+        ev.kept.require_room(of_row, f"changes by {slice_name(key)!r}")
     fate, cluster, n_clusters = _fates(ev, items)
     by_size = any(map(size_named, elements(key)))
     counted = rows.cell >= 0 if by_size else fate >= 0
     cut = slice_codes(key, ev.contingency, items, ev.attributes, counted)
     n = len(BECAME)
-    group = np.where((cut.codes >= 0) & counted, cut.codes * n + fate, -1)
-    here = np.flatnonzero(group >= 0)
-    n_groups = cut.n_slices * n
-    columns: dict[str, NDArray[Any]] = {"n_items": np.bincount(group[here], minlength=n_groups)}
+    counted &= cut.codes >= 0
+    n_groups, group = cut.n_slices * n, cut.codes[counted] * n + fate[counted]
+    columns: dict[str, NDArray[Any]] = {"n_items": np.bincount(group, minlength=n_groups)}
+    weight = np.bincount(group, rows.weight[counted], n_groups)
     with Pool() as pool:
-        _, first = number(group[here] * n_clusters + cluster[here], pool)
-    columns["n_clusters"] = np.bincount(group[here][first], minlength=n_groups)
-    weight = np.bincount(group[here], rows.weight[here], n_groups)
+        _, first = number(group * n_clusters + cluster[counted], pool)
+    columns["n_clusters"] = np.bincount(group[first], minlength=n_groups)
     of_slice = weight.reshape(-1, n).sum(axis=1)
     share = weight.reshape(-1, n) / np.where(of_slice > 0, of_slice, np.nan)[:, None]
     columns |= {"weight": weight, "share": share.reshape(-1)}
@@ -130,7 +136,7 @@ def changes_by(ev: Evaluation, key: SliceKey) -> pa.Table:
     return table_of(beside(names, {"became": became, **{name: columns[name][there] for name in FIGURES}}))
 
 
-def _fates(ev: Evaluation, items: Items) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+def _fates(ev: Evaluation, items: Items) -> tuple[NDArray[np.int8], NDArray[np.int64], int]:
     """Return by row the outcome of its cluster (position in BECAME) and a code of the cluster, and the number of codes.
 
     A row that both sides have gets the outcome of its baseline cluster. A row that only one side has gets "gone" or
@@ -138,7 +144,7 @@ def _fates(ev: Evaluation, items: Items) -> tuple[NDArray[np.int64], NDArray[np.
     """
     table, cell = ev.contingency, ev.kept.rows.cell
     scored = np.flatnonzero(cell >= 0)
-    fate, cluster = np.full(cell.size, -1), np.zeros(cell.size, np.int64)
+    fate, cluster = np.full(cell.size, -1, np.int8), np.zeros(cell.size, np.int64)
     cluster[scored] = table.true[cell[scored]]
     fate[scored] = (marked(table, "true") >> 1)[cluster[scored]]
     n_clusters = table.n_codes["true"]

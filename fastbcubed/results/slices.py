@@ -600,11 +600,7 @@ def codes_within_limit(
         errors.require_rows()
     if kept.memory_limit is None:
         return slice_codes(by, kept.cells, items, attributes)
-    extra = () if attributes is None else attributes.names
-    rows, of_value = np.arange(min(SAMPLED, len(items))), 0.0
-    for name in names_in([by]):
-        if size_named(name, items.attribute_sides(), extra) is None:
-            of_value += attribute_values(name, items, attributes, rows).nbytes / max(1, rows.size)
+    of_value = bytes_of_values(by, items, attributes)
     of_row, what = ROW_BYTES + 3 * of_value, f"slices by {slice_name(by)!r}"
     kept.require_room(of_row, what, instead=REQUESTED)
     cut = slice_codes(by, kept.cells, items, attributes)
@@ -612,6 +608,17 @@ def codes_within_limit(
         of_row, f"the {cut.n_slices:,} {what}", cut.n_slices * (SLICE_BYTES + 2 * of_value), REQUESTED
     )
     return cut
+
+
+def bytes_of_values(by: SliceKey, items: Items, attributes: AttributeTable | None) -> float:
+    """Return the mean size in bytes of a row's values of the sliced attributes, from a sample of the first rows."""
+    extra = () if attributes is None else attributes.names
+    rows = np.arange(min(SAMPLED, len(items)))
+    return sum(
+        attribute_values(name, items, attributes, rows).nbytes / max(1, rows.size)
+        for name in names_in([by])
+        if size_named(name, items.attribute_sides(), extra) is None
+    )
 
 
 def known_within_limit(

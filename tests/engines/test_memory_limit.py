@@ -392,6 +392,18 @@ def test_a_large_table_that_is_joined_by_item(argument, column, tmp_path):
         fb.evaluate(own, own, engine="disk", memory_limit="64MiB", **options)
 
 
+def test_changes_by_slice_need_room_for_all_rows(monkeypatch):
+    """Of 600 rows, each takes 100 to 200 bytes, its value included."""
+    old = {"item": np.arange(600), "cluster": np.arange(600) // 3, "part": np.arange(600) % 2}
+    new = {**old, "cluster": np.arange(600) // 4}
+    d = fb.diff(pa.table(old), pa.table(new), engine="disk", memory_limit="64MiB", keep="items")
+    monkeypatch.setattr(items, "BESIDE", 60_000 - (64 << 20) - 1)
+    with pytest.raises(OptionError, match=r"^changes by 'part' would take about 64 MiB .* at least 65 MiB$"):
+        d.changes("part")
+    monkeypatch.setattr(items, "BESIDE", 120_000 - (64 << 20))
+    assert d.changes("part").num_rows
+
+
 # -- Scores that take all cells at once ---------------------------------------------------------------
 
 
