@@ -234,7 +234,7 @@ def _of_several(comparison: ComparedRuns, ranked: Sequence[Mapping[str, Any]]) -
     if good and len(good) + len(same) == len(ranked) - 1:
         others = "the others differ" if same else "all others differ from it"
         return f"No run is clearly best: {label(first['run'])} has {what}; how {others} may be chance."
-    units = comparison._against_best._differences.units_of.values()  # empty without standard errors
+    units = comparison._units_against_best.values()
     has = "seems to have" if any(map(are_uneven, units)) else "has"
     best = f"{label(first['run'])} {has} {what}"
     if good:

@@ -22,6 +22,7 @@ from fastbcubed.render.number_formats import label
 from fastbcubed.results.label_checks import is_unchallenged
 from fastbcubed.results.slices import SliceKey, check_key
 from fastbcubed.results.table import Table
+from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import OfRun, runs_lack_items
 from fastbcubed.results.warnings import lacks_more as coverage_lacks_more
 from fastbcubed.runtime.arguments import true_or_false
@@ -142,6 +143,11 @@ class ComparedRuns(ComparisonData):
     @cached_property
     def _against_best(self) -> Self:
         return self.against()
+
+    @property
+    def _units_against_best(self) -> Mapping[str, Units]:
+        """The units of the differences of the other runs from the best; none without standard errors."""
+        return self._against_best._differences.units_of
 
     @property
     def ranking(self) -> list[dict[str, Any]]:
@@ -393,9 +399,9 @@ def ranked(comparison: ComparedRuns) -> list[str]:
     score, names = lead_score(comparison.metrics), list(comparison)
     if score is None:
         scores = first_few([metric.name for metric in comparison.metrics])
+        why = f"{scores} has no direction or no values that differ" if scores else "no score was computed"
         raise OptionError(
-            f"no run is best: {scores} has no direction or no values that differ. Name the run, or add "
-            f"another score, such as {arg('metrics', 'f1')}"
+            f"no run is best: {why}. Name the run, or add another score, such as {arg('metrics', 'f1')}"
         )
     rank = dict(zip(names, comparison.ranks()[score].to_pylist(), strict=True))
     return sorted(names, key=lambda name: rank[name] or len(names) + 1)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,7 @@ from fastbcubed.inputs.arrays import from_texts, table_of, to_numpy
 from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.document import Block, Document, Facts, Grid, Notices, Only, Prose, Section
+from fastbcubed.render.html import Report
 from fastbcubed.render.number_formats import count, counted, label
 from fastbcubed.results.evaluation_text import HEADLINE
 from fastbcubed.results.gates import (
@@ -206,17 +207,27 @@ class EstimatedComparison(Comparison):
                 known = not math.isnan(delta) and (error or sure or not without_rounding(delta))
                 errors[run, name] = error if known else math.nan
                 df[run, name] = freedom if error else math.inf if sure else max(min(effective), 1.0)
-        n, lead_name = int(paired.draws.sum()), next(iter(before), "")
-        units = {
-            run: Units(
-                n,
-                min(self._estimates(each).estimated[lead_name].effective for each in (run, self.baseline)),
-                0.0,
-            )
-            for run in self.experiments
-            if n > 1 and before
+        return Differences(self._draws, errors, df, self._units_against(self.baseline))
+
+    @property
+    def _draws(self) -> Units:
+        n = int(self._estimates(self.baseline).summary["sample"]["n_draws"])
+        return Units(n, n, 0.0)
+
+    def _units_against(self, baseline: str) -> dict[str, Units]:
+        if self._draws.n < 2 or not self.metrics:
+            return {}
+        first = self.metrics[0].name
+        effective = {run: self._estimates(run).estimated[first].effective for run in self}
+        return {
+            run: Units(self._draws.n, min(own, effective[baseline]), 0.0)
+            for run, own in effective.items()
+            if run != baseline
         }
-        return Differences(Units(n, n, 0.0), errors, df, units)
+
+    @property
+    def _units_against_best(self) -> Mapping[str, Units]:
+        return self._units_against(self.best)
 
     def _is_equal(self, run: str) -> bool:
         """Return whether a run has the same clusters as the baseline, whatever their labels."""
@@ -226,9 +237,13 @@ class EstimatedComparison(Comparison):
     def _require_paired(self) -> Paired:
         if self._paired is None:
             raise NotKeptError(
-                f"a saved comparison has only differences from {self.baseline!r}; estimate the runs again"
+                "a saved comparison has only the differences from its baseline; estimate the runs again"
             )
         return self._paired
+
+    def _copy(self, runs: Iterable[str], baseline: str) -> Self:
+        self._require_paired()
+        return super()._copy(runs, baseline)
 
     def deltas(self, *, adjust: str = "bonferroni") -> Table:
         """Return how the estimates of each experiment differ from the baseline's, as `Comparison.deltas` does.
@@ -498,7 +513,7 @@ class EstimatedComparison(Comparison):
         coverage = {name: Coverage.of(own["coverage"][name]) for name in runs}
         found = cls(runs, head["baseline"], None, coverage, {})
         found.__dict__ |= {
-            "_differences": differences_of(tables["deltas"], None, ()),
+            "_differences": differences_of(tables["deltas"], found._draws, ()),
             "_sliced": sliced,
             "_ranking": head["ranking"],
             "warnings": from_saved(head["warnings"]),
@@ -532,6 +547,17 @@ class EstimatedComparison(Comparison):
 
     def _document(self, asked: Asked | None = None) -> Document:
         return document(self, asked or IN_BRIEF)
+
+    def _report(self, path: Any, overwrite: bool, **asked: Any) -> Report:
+        options = Asked.of(**asked)
+        for key in options.by:
+            self.slices(key)
+        if not replace(options, by=()).is_usual:
+            raise NotKeptError(
+                f"estimates list no items or clusters, so a report of them takes {arg('title', ...)} and "
+                f"{arg('by', ...)}, but not {arg('worst')}, {arg('members')}, {arg('columns')} or {arg('explain')}"
+            )
+        return super()._report(path, overwrite, **asked)
 
 
 def _worse_by(name: str, value: Any) -> Bound:

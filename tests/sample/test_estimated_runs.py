@@ -236,6 +236,34 @@ def test_what_was_saved_shows_the_same(several: bool, tmp_path: Path) -> None:
             found.against("new").deltas()
 
 
+def test_a_loaded_result_whose_baseline_is_not_the_best_shows_the_same(tmp_path: Path) -> None:
+    cmp = fb.estimate(table_of(SAMPLE), {**RUNS, "right": table_of(TRUTH)})
+    cmp.save(tmp_path / "saved")
+    loaded: Any = fb.load(tmp_path / "saved")
+    assert (cmp.baseline, cmp.best) == ("old", "right")
+    assert repr(loaded) == repr(cmp) and loaded.report().html == cmp.report().html
+    assert loaded.units == cmp.units == (14, 14, 0)  # drawn clusters
+    with pytest.raises(NotKeptError, match="only the differences from its baseline"):
+        loaded.against("new")
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize(
+    "options", [{"explain": True}, {"columns": "country"}, {"worst": 3}, {"members": 0}, {"by": "nope"}]
+)
+def test_a_page_refuses_what_estimates_do_not_have(
+    options: dict[str, Any], saved: bool, tmp_path: Path
+) -> None:
+    sample = table_of(SAMPLE).append_column("country", pa.array(COUNTRY[: len(SAMPLE)]))
+    cmp: Any = fb.estimate(sample, RUNS, slices="country")
+    if saved:
+        cmp.save(tmp_path / "saved")
+        cmp = fb.load(tmp_path / "saved")
+    with pytest.raises(NotKeptError, match=r"list no items or clusters|slices by nope"):
+        cmp.report(**options)
+    assert cmp.report(by="country").html == cmp.report().html
+
+
 def test_a_page_has_what_the_text_has(tmp_path: Path) -> None:
     pytest.importorskip("altair")
     cmp = fb.estimate(table_of(TRUTH, country=COUNTRY), RUNS, slices="country")
