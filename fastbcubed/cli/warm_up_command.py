@@ -159,7 +159,7 @@ def _one_table(ids: str, work: Path) -> None:
     rows = work / "rows.parquet"
     pq.write_table(_rows(ids).drop_columns("item"), rows, use_dictionary=["country", "year"])
     for options in WEIGHTS:
-        _evaluate(work, "truth", "prediction", table=rows, **options)
+        _evaluate(work, "truth", "prediction", metrics="all" if ids == "int" else None, table=rows, **options)
 
 
 def _two_tables(ids: str, work: Path) -> None:
@@ -181,7 +181,8 @@ def _two_tables(ids: str, work: Path) -> None:
     for options in WEIGHTS:
         own: dict[str, Any] = {**options, "weight": weights} if options else {}
         for policy in POLICIES:
-            _evaluate(work, *paths, unmatched={"prediction": policy}, **own)
+            metrics = "all" if policy == "outside" and ids == "int" else None
+            _evaluate(work, *paths, metrics=metrics, unmatched={"prediction": policy}, **own)
 
 
 def _large_clusters(_: Path) -> None:
@@ -275,14 +276,14 @@ def _sweep(links: list[Any], truth: dict[Any, int]) -> None:
             sweep.slices("true_size")
 
 
-def _evaluate(work: Path, truth: Any, prediction: Any, **options: Any) -> None:
-    """Evaluate with both engines; weighted scores that need all items are computed in memory only."""
+def _evaluate(work: Path, truth: Any, prediction: Any, *, metrics: str | None = None, **options: Any) -> None:
+    """Evaluate with both engines; these metrics, of which weighted ones may need all items, in memory only."""
     import fastbcubed as fb
 
-    engines: list[tuple[Literal["memory", "disk"], str | None]] = [("memory", "all"), ("disk", None)]
-    for engine, metrics in engines:
+    engines: list[tuple[Literal["memory", "disk"], str | None]] = [("memory", metrics), ("disk", None)]
+    for engine, own in engines:
         ev = fb.evaluate(
-            truth, prediction, slices=["country", "true_size"], metrics=metrics, engine=engine, keep="items",
+            truth, prediction, slices=["country", "true_size"], metrics=own, engine=engine, keep="items",
             progress=False, **options,
         )  # fmt: skip
         _look_at(ev, work)
@@ -292,9 +293,9 @@ def _runs(truth: Path, prediction: Path) -> None:
     """Compare runs, find the changes between them, and evaluate with unmatched items dropped."""
     import fastbcubed as fb
 
-    for weight in (None, "weight"):
+    for weight, metric in ((None, "conll_f1"), ("weight", "pair_f1")):
         runs = {"run": prediction, "truth": truth}
-        repr(fb.compare(truth, runs, weight=weight, unmatched="drop", metrics="all", progress=False))
+        repr(fb.compare(truth, runs, weight=weight, unmatched="drop", metrics=["f1", metric], progress=False))
         repr(fb.diff(prediction, truth, truth=truth, weight=weight, progress=False))
         fb.evaluate(truth, prediction, weight=weight, engine="disk", unmatched="drop", progress=False)
 

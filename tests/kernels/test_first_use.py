@@ -48,7 +48,7 @@ def test_commands_on_few_items_compile_nothing(command, tmp_path) -> None:
 
 @pytest.mark.slow
 def test_both_tiers_agree_to_the_last_bit_on_all_that_warm_up_runs(monkeypatch) -> None:
-    """Every kernel is interpreted, then compiled on the same arrays: the first five times for each type of these."""
+    """Every kernel is interpreted, then compiled on the same arrays: the first three times for each type of these."""
     differing: list[str] = []
     seen: Counter[tuple[Any, ...]] = Counter()
     one_at_a_time = RLock()
@@ -56,7 +56,7 @@ def test_both_tiers_agree_to_the_last_bit_on_all_that_warm_up_runs(monkeypatch) 
     def run_both(self, *arguments):
         with one_at_a_time, jit.compiling():
             seen[self, jit.types_of(arguments)] += 1
-            if seen[self, jit.types_of(arguments)] > 5:
+            if seen[self, jit.types_of(arguments)] > 3:
                 return self.dispatcher(*interpreter.writable(arguments))
             arrays = list(jit.arrays_in(arguments))
             before = [array.copy() for array in arrays]
