@@ -31,14 +31,7 @@ from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices import ID, SliceKey, attribute_home, attribute_values, encoded, size_named
 from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER, check_unit
 from fastbcubed.results.warnings import give, if_alone
-from fastbcubed.runtime.arguments import (
-    is_one_of,
-    is_utf8,
-    refuse_idle,
-    seed_of,
-    true_or_false,
-    whole_number,
-)
+from fastbcubed.runtime.arguments import is_one_of, is_utf8, refuse_idle, seed_of, true_or_false, whole_number
 from fastbcubed.runtime.memory_budget import memory_limit as memory_limit_of
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool

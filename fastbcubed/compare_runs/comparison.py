@@ -14,25 +14,11 @@ from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.contingency import side_of
 from fastbcubed.compare_runs import explain_run
 from fastbcubed.compare_runs.comparison_document import document, lead, sentences
-from fastbcubed.compare_runs.comparison_listings import (
-    ClusterInRuns,
-    items_of_runs,
-    open_in_runs,
-)
-from fastbcubed.compare_runs.differences import (
-    adjusted,
-    differences_of,
-    with_units,
-)
+from fastbcubed.compare_runs.comparison_listings import ClusterInRuns, items_of_runs, open_in_runs
+from fastbcubed.compare_runs.differences import adjusted, differences_of, with_units
 from fastbcubed.compare_runs.rankings import ComparedRuns, why_no_ranks
 from fastbcubed.compare_runs.true_clusters import list_true_clusters
-from fastbcubed.compare_runs.units import (
-    NOT_SAVED,
-    require_cells,
-    require_rows,
-    why_no_errors,
-    why_no_room,
-)
+from fastbcubed.compare_runs.units import NOT_SAVED, require_cells, require_rows, why_no_errors, why_no_room
 from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
 from fastbcubed.render.document import Document, as_data, of_data
 from fastbcubed.render.json import shortened

@@ -45,15 +45,7 @@ from fastbcubed.render.document import (
     Section,
     sections,
 )
-from fastbcubed.render.number_formats import (
-    count,
-    counted,
-    from_to,
-    label,
-    listed,
-    score_text,
-    with_interval,
-)
+from fastbcubed.render.number_formats import count, counted, from_to, label, listed, score_text, with_interval
 from fastbcubed.results.evaluation_document import about_slicings, definitions_of, listed_scores
 from fastbcubed.results.evaluation_text import HEADLINE, coverage, if_otherwise
 from fastbcubed.results.explanation import Explanation, whole_blocks

@@ -12,12 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.diff_runs.vocabulary import (
-    APPEARED,
-    GONE,
-    OUTCOMES,
-    called_as_slices,
-)
+from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, OUTCOMES, called_as_slices
 from fastbcubed.errors import IdTypeError, MetricError, SliceError, arg, first_few
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import chunked, combined, from_numpy, from_texts, plain, table_of

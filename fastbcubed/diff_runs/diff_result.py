@@ -24,12 +24,7 @@ from fastbcubed.diff_runs.diff_listings import (
     requested_slices,
     slices_of,
 )
-from fastbcubed.diff_runs.diff_summary import (
-    MARK,
-    known_errors,
-    known_intervals,
-    state_of,
-)
+from fastbcubed.diff_runs.diff_summary import MARK, known_errors, known_intervals, state_of
 from fastbcubed.diff_runs.identity import DiffWithIds, known_stability
 from fastbcubed.diff_runs.judgement import Judgement
 from fastbcubed.diff_runs.vocabulary import (
@@ -50,13 +45,7 @@ from fastbcubed.results import save
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval, check_level
 from fastbcubed.results.page import IN_BRIEF, Asked
-from fastbcubed.results.slices import (
-    IN_JSON,
-    SliceKey,
-    check_key,
-    numbers_of_cut,
-    rows_for_json,
-)
+from fastbcubed.results.slices import IN_JSON, SliceKey, check_key, numbers_of_cut, rows_for_json
 from fastbcubed.results.standard_errors import COMPONENT
 from fastbcubed.results.table import LOSS, Table, refuse_table_verb
 from fastbcubed.runtime.arguments import is_one_of, true_or_false

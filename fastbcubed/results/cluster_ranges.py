@@ -20,13 +20,7 @@ from fastbcubed.metrics.aggregation import WEIGHT, cell_scores, means_of_groups,
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.overlap.cover import Cover, charged, split_equally
-from fastbcubed.results.cluster_outcomes import (
-    marked,
-    mixed,
-    named,
-    outcome_code,
-    with_unlabelled,
-)
+from fastbcubed.results.cluster_outcomes import marked, mixed, named, outcome_code, with_unlabelled
 from fastbcubed.results.table import NamedBy, best, require_known
 from fastbcubed.runtime.output_files import ROW_GROUP
 from fastbcubed.runtime.spill import Spill, Spool
@@ -264,12 +258,7 @@ class ClusterRanges:
                 yield at, _blank(asked.metrics, last - at)
 
     def _excerpt(
-        self,
-        cells: np.ndarray,
-        codes: NDArray[np.integer],
-        first: int,
-        end: int,
-        known: Columns,
+        self, cells: np.ndarray, codes: NDArray[np.integer], first: int, end: int, known: Columns
     ) -> Contingency:
         """Return these cells as a table whose predicted clusters are those in `codes`, counted from `first`."""
         whole = self._table

@@ -28,10 +28,7 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.sums import overall
-from fastbcubed.results.cluster_outcomes import (
-    outcome_code,
-    require_defined,
-)
+from fastbcubed.results.cluster_outcomes import outcome_code, require_defined
 from fastbcubed.results.cluster_ranges import LABEL_COPIES, columns_by_code, listing_of
 from fastbcubed.results.concentration import (
     LossCurve,

@@ -15,24 +15,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Confusion, Contingency
-from fastbcubed.errors import (
-    ColumnError,
-    FastBCubedError,
-    MetricError,
-    OptionError,
-    SliceError,
-    arg,
-    quoted,
-)
+from fastbcubed.errors import ColumnError, FastBCubedError, MetricError, OptionError, SliceError, arg, quoted
 from fastbcubed.find_slices.coded_columns import CodedColumn, code_column, without_repeats
 from fastbcubed.find_slices.losses_by_unit import Claim, Losses, ValuedRows
-from fastbcubed.find_slices.slice_search import (
-    Part,
-    Proposal,
-    candidates,
-    propose,
-    require_work,
-)
+from fastbcubed.find_slices.slice_search import Part, Proposal, candidates, propose, require_work
 from fastbcubed.find_slices.unit_order import UnitOrder
 from fastbcubed.inputs.arrays import take_rows
 from fastbcubed.inputs.id_columns import as_column

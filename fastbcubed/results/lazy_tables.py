@@ -241,11 +241,7 @@ class LazyCells(Contingency):
     """Cells in a file that are read in part; any other access loads and checks the whole result."""
 
     def __init__(
-        self,
-        file: StoredTable,
-        whole: Callable[[], Any],
-        rows: ScoredRows | None,
-        known: Mapping[str, Any],
+        self, file: StoredTable, whole: Callable[[], Any], rows: ScoredRows | None, known: Mapping[str, Any]
     ) -> None:
         """Refer to a file of cells; `known` has the attributes that are known without reading it."""
         self._file, self._whole, self.rows = file, whole, rows

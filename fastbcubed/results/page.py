@@ -17,14 +17,7 @@ from typing import Any
 from fastbcubed._version import install
 from fastbcubed.errors import EvaluationWarning, MissingPackageError, OptionError, arg
 from fastbcubed.inputs.locations import at_home
-from fastbcubed.render.document import (
-    Block,
-    Code,
-    Document,
-    Facts,
-    Notice,
-    Prose,
-)
+from fastbcubed.render.document import Block, Code, Document, Facts, Notice, Prose
 from fastbcubed.render.html import Report
 from fastbcubed.render.json import as_json, few_entries, plain, shortened
 from fastbcubed.render.number_formats import counted

@@ -28,12 +28,7 @@ from fastbcubed.errors import (
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.sums import overall
-from fastbcubed.metrics.sums_by_unit import (
-    SumsByUnit,
-    has_sums_by_unit,
-    scores_and_slopes,
-    weight_of_cells,
-)
+from fastbcubed.metrics.sums_by_unit import SumsByUnit, has_sums_by_unit, scores_and_slopes, weight_of_cells
 from fastbcubed.results.clusters import known_by_unit, require_items
 from fastbcubed.results.figures import resolved
 from fastbcubed.results.influences import Errors, is_mean, needed_by, powers_of_scores, slopes

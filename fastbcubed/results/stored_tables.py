@@ -16,13 +16,7 @@ from fastbcubed.errors import FileFormatError
 from fastbcubed.inputs.arrays import from_numpy, to_numpy
 from fastbcubed.inputs.file_formats import read_groups
 from fastbcubed.runtime.object_attributes import cached_property
-from fastbcubed.runtime.output_files import (
-    OwnPlace,
-    Staging,
-    Stamp,
-    copy_stamped,
-    maybe_with_nulls,
-)
+from fastbcubed.runtime.output_files import OwnPlace, Staging, Stamp, copy_stamped, maybe_with_nulls
 from fastbcubed.runtime.threads import Pool, ahead
 
 #: Number of rows read at a time in scans.
@@ -36,12 +30,7 @@ LENGTH_BYTES = 4
 class StoredTable:
     """A Parquet file whose columns are read on demand; damaged pages are detected by their checksums."""
 
-    def __init__(
-        self,
-        file: Any,
-        staging: Staging | None = None,
-        stamp: Stamp | None = None,
-    ) -> None:
+    def __init__(self, file: Any, staging: Staging | None = None, stamp: Stamp | None = None) -> None:
         self._raw = open(file, "rb") if isinstance(file, str | os.PathLike) else file
         self._raw.flush()  # as it may have just been written
         # keeps the file open as long as this object exists, whatever else is collected
