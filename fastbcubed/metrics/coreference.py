@@ -16,7 +16,7 @@ from fastbcubed.metrics.metric import Family, f_measure
 
 if TYPE_CHECKING:
     from fastbcubed.metrics.counterparts import Side
-    from fastbcubed.metrics.sums import Links
+    from fastbcubed.metrics.fast_sums import Links
 
 #: Precision, recall and F.
 Three = tuple[float, float, float]

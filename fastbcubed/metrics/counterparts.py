@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.contingency import BLOCKS_AT_ONCE, CELL_BLOCK, SIDES, Contingency
+from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import PairingError
-from fastbcubed.overlap.cover import Cover
+from fastbcubed.overlap.omega_and_nmi import sides_of
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Counts, Floats
@@ -46,8 +46,8 @@ class Fits(NamedTuple):
 
 def counterparts(contingency: Contingency, pool: Pool) -> Fits:
     """Find the best counterpart of every cluster, and return the sums of both sides."""
-    if isinstance(contingency, Cover):
-        return fit_overlaps(contingency)
+    if contingency.overlapping:
+        return Fits(*(Fit(*map(math.fsum, own)) for own in best_overlaps(contingency, pool)))
     outer, cells = contingency.weighting == "outer", contingency.cells
     tasks = blocks(contingency.n_cells, CELLS_AT_ONCE)
     true, pred = (_Split(contingency, side, len(tasks)) for side in SIDES)
@@ -130,14 +130,10 @@ class FitOfClusters(NamedTuple):
     jaccard: Floats
 
 
-def fit_overlaps(cover: Cover) -> Fits:
-    """Find the best counterpart of every cluster where clusters overlap, and return the sums of both sides."""
-    return Fits(*(Fit(*(math.fsum(each) for each in own)) for own in best_overlaps(cover)))
-
-
-def best_overlaps(cover: Cover) -> tuple[FitOfClusters, FitOfClusters]:
+def best_overlaps(cover: Contingency, pool: Pool) -> tuple[FitOfClusters, FitOfClusters]:
     """Find the best counterpart of every cluster where clusters overlap, among all pairs that share an item."""
-    overlaps, (true, pred) = cover.sides.overlaps, cover.sides.sizes
+    sides = cover.once(sides_of, pool)
+    overlaps, (true, pred) = sides.overlaps, sides.sizes
     w, a, b = overlaps.sizes.weight, true.weight[overlaps.true], pred.weight[overlaps.pred]
     f, jaccard = 2.0 * w / (a + b), w / (a + b - w)
     exact = cover.exact("true").astype(np.float64)
@@ -166,17 +162,6 @@ LIMIT = 10_000_000_000
 PATIENCE = 100_000_000
 
 
-#: Number of cells whose gains are summed plainly.
-CELLS_OF_SUM = CELL_BLOCK * BLOCKS_AT_ONCE
-
-
-class Pairing(NamedTuple):
-    """The total gain of the best pairing, and that of all cells."""
-
-    best: float
-    every: float
-
-
 class Paired(NamedTuple):
     """The best one-to-one pairing of clusters: the gain of each cell, and the pairs among cells that have rivals."""
 
@@ -184,16 +169,6 @@ class Paired(NamedTuple):
     rivals: NDArray[np.bool_]  #: cells of positive gain whose clusters have other cells; the rest are pairs
     pred: Codes  #: the predicted cluster of each pair among the rivals
     gains: Floats  #: the gain of that pair
-
-    def pairing(self) -> Pairing:
-        """Return the total gains of the pairs and of all cells."""
-        sure = math.fsum(
-            float(gains[~rivals].sum())
-            for gains, rivals in (
-                (self.of_cells[a:b], self.rivals[a:b]) for a, b in blocks(self.of_cells.size, CELLS_OF_SUM)
-            )
-        )
-        return Pairing(sure + float(self.gains.sum()), sure + float(self.of_cells[self.rivals].sum()))
 
 
 def pair_clusters(contingency: Contingency, gain: Callable[[int, int], Floats], pool: Pool) -> Paired:
@@ -329,54 +304,31 @@ def majorities(contingency: Contingency, pool: Pool) -> Majorities:
 class Side(NamedTuple):
     """The sums over the key or the response that coreference scores need."""
 
-    sizes: Counts  # number of mentions of each entity, by code; empty if the other side has all of them
-    mentions: int
-    entities: int
+    mentions: float
+    entities: float
     bcubed: float  # sum of n n / size over cells
     lea: float  # sum of n (n - 1) / (size - 1) over cells
 
 
-class Entities(NamedTuple):
-    """The sums over key and response, and over their intersections."""
-
-    key: Side
-    response: Side
-    mentions: int  # number of mentions on both sides
-    parts: int  # number of non-empty intersections of entities
-    alone: int  # number of mentions that are singletons on both sides
-
-
-def entities(contingency: Contingency, pool: Pool) -> Entities:
-    """Count entities and mentions, and compute the sums that coreference scores need."""
-    true_sizes, pred_sizes = sizes_of_entities(contingency, "true"), sizes_of_entities(contingency, "pred")
-    pred = contingency.pred if pred_sizes.size else pred_sizes
-
-    def add_up(start: int, stop: int) -> Floats:
-        runs = np.empty((-(-(stop - start) // kernels.partition.RUN), kernels.metrics.FIGURES))
-        kernels.metrics.sum_entities(contingency.cells, pred, start, stop, true_sizes, pred_sizes, runs)
-        return runs
-
-    sums = np.concatenate(contingency.map(add_up, pool, "count mentions"))
-    *figures, alone = (math.fsum(column) for column in sums.T.tolist())
-    sides = []
-    for sizes, (shares, bcubed, lea) in ((true_sizes, figures[:3]), (pred_sizes, figures[3:])):
-        mentions, count = contingency.n_items, round(shares)  # the shares of each entity sum to 1
-        if sizes.size:
-            mentions, count = int(sizes.sum()), int(np.count_nonzero(sizes))
-        sides.append(Side(sizes, mentions, count, bcubed, lea))
-    return Entities(sides[0], sides[1], contingency.n_items, contingency.n_cells, round(alone))
-
-
-def sizes_of_entities(contingency: Contingency, side: str) -> Counts:
-    """Return the number of mentions of each entity of a side, by code; empty if the other side has all of them."""
+def mentions(contingency: Contingency, side: str) -> Counts:
+    """Return the number of mentions of each entity of a side, by code, including those that the other side lacks."""
     only = contingency.only(side)
-    if only is None:
-        return np.empty(0, np.int64)
-    return _scored(contingency, side) + only[0]
+    scored = contingency.true_n if side == "true" else contingency.pred_n
+    return scored if only is None else scored + only[0]
 
 
-def _scored(contingency: Contingency, side: str) -> Counts:
-    return contingency.true_n if side == "true" else contingency.pred_n
+def mentions_of_cells(contingency: Contingency) -> Callable[[slice], tuple[Floats, Floats]]:
+    """Return a function of a range of cells: the numbers of mentions of each cell's entity of key and response."""
+    sizes = {side: mentions(contingency, side) for side in SIDES if contingency.alone(side) is not None}
+
+    def of_range(cells: slice) -> tuple[Floats, Floats]:
+        own = contingency.cells[cells]
+        n = own["n"].astype(np.float64)
+        key = sizes["true"][own["true"]] if "true" in sizes else n + own["fn"]
+        response = sizes["pred"][contingency.pred[cells]] if "pred" in sizes else n + own["fp"]
+        return key, response
+
+    return of_range
 
 
 def pairs_of_mentions(contingency: Contingency, pool: Pool) -> Paired:
@@ -390,14 +342,11 @@ def pairs_of_mentions(contingency: Contingency, pool: Pool) -> Paired:
 
 def pairs_by_similarity(contingency: Contingency, pool: Pool) -> Paired:
     """Pair entities one to one so as to maximize the sum of their similarities 2 n / (k + r)."""
-    found = contingency.once(entities, pool)
-    key_sizes, response_sizes = found.key.sizes, found.response.sizes
+    mentions_of = mentions_of_cells(contingency)
 
     def similarity(start: int, stop: int) -> Floats:
-        cells = contingency.cells[start:stop]
-        n = cells["n"].astype(np.float64)
-        k = key_sizes[cells["true"]] if key_sizes.size else n + cells["fn"]
-        r = response_sizes[contingency.pred[start:stop]] if response_sizes.size else n + cells["fp"]
-        return 2 * n / (k + r)
+        key, response = mentions_of(slice(start, stop))
+        similarities: Floats = 2 * contingency.n[start:stop].astype(np.float64) / (key + response)
+        return similarities
 
     return pair_clusters(contingency, similarity, pool)

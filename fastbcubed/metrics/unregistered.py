@@ -13,12 +13,12 @@ from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, OptionError, calling, quoted
 from fastbcubed.metrics.edit import edit
+from fastbcubed.metrics.fast_sums import pair_counts
 from fastbcubed.metrics.functions import Labels, as_contingency, as_cover, check_defined, compute, public
 from fastbcubed.metrics.matching import matching
 from fastbcubed.metrics.metric import Formula
 from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.registry import lifted
-from fastbcubed.metrics.sums import pair_counts
 from fastbcubed.runtime.arguments import number
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Floats

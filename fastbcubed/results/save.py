@@ -19,9 +19,9 @@ from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.inputs.locations import at_home
+from fastbcubed.metrics.fast_sums import pair_counts
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.metrics.sums import pair_counts
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.render.json import plain
 from fastbcubed.render.number_formats import counted

@@ -32,8 +32,8 @@ from fastbcubed.errors import FastBCubedError, SparkJobError
 from fastbcubed.inputs.file_formats import in_blocks
 from fastbcubed.inputs.layouts import sources_hint
 from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.fast_sums import count_part, ordered_pairs, weigh_part
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.sums import count_part, ordered_pairs, weigh_part
 from fastbcubed.results.figures import bound_sums
 from fastbcubed.results.slice_sums import Part, SliceSums
 from fastbcubed.results.slices import Element

@@ -23,10 +23,7 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics.aggregation import WEIGHT
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
-from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.sums import (
-    PRECISION,
-    RECALL,
+from fastbcubed.metrics.fast_sums import (
     SizeCounts,
     chance_of_counts,
     code_lengths_of_counts,
@@ -34,6 +31,8 @@ from fastbcubed.metrics.sums import (
     entropies_of_sums,
     sums_of_counts,
 )
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.sums import PRECISION, RECALL
 from fastbcubed.results import save
 from fastbcubed.results.cluster_outcomes import OUTCOMES, SCHEMA, outcome_code
 from fastbcubed.results.evaluation import Evaluation

@@ -13,8 +13,8 @@ import fastbcubed as fb
 import fastbcubed.metrics as fbm
 from fastbcubed import Contingency
 from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.metrics.fast_sums import sum_products
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.metrics.sums import sum_products
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 

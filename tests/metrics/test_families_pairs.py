@@ -18,7 +18,7 @@ import fastbcubed as fb
 from fastbcubed import Contingency
 from fastbcubed import metrics as fbm
 from fastbcubed.errors import MetricError, WeightError
-from fastbcubed.metrics.sums import pair_counts
+from fastbcubed.metrics.fast_sums import pair_counts
 from fastbcubed.runtime.threads import Pool
 
 SCIKIT = ("rand_score", "adjusted_rand_score", "fowlkes_mallows_score")

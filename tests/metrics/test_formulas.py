@@ -7,7 +7,6 @@ import pickle
 import warnings
 from fractions import Fraction as Fr
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,12 +19,11 @@ import fastbcubed as fb
 import fastbcubed.metrics as fbm
 from fastbcubed import Contingency
 from fastbcubed.errors import FastBCubedError, MetricError, OptionError
-from fastbcubed.metrics import bcubed, bcubed_variants
+from fastbcubed.metrics import bcubed
 from fastbcubed.metrics import metric as rates
 from fastbcubed.metrics.metric import REFERENCES, Family, Metric
 from fastbcubed.metrics.registry import DEFAULT, FAMILIES, METRICS, lifted, resolve
-from fastbcubed.metrics.sums import ADD_UP, losses_by_chance, overall
-from fastbcubed.runtime.threads import Pool
+from fastbcubed.metrics.sums import OVERALL, overall
 
 POINTWISE = {m.name: m for m in METRICS.values() if m.family == "pointwise" and m.formula}
 EXACT = {
@@ -395,18 +393,6 @@ def test_beta_that_is_none(beta):
 # -- chance ----------------------------------------------------------------------------------------
 
 
-def sizes(true, pred):
-    true, pred = np.array(true), np.array(pred)
-    return SimpleNamespace(
-        true_n=true,
-        pred_n=pred,
-        n_true=np.count_nonzero(true),
-        n_pred=np.count_nonzero(pred),
-        n_items=int(true.sum()),
-        n_cells=0,
-    )
-
-
 @pytest.mark.parametrize(
     ("true", "pred"),
     [([3, 1], [2, 2]), ([2, 2, 1], [4, 1]), ([1, 1, 1], [2, 1]), ([4], [1, 3]), ([1], [1])],
@@ -421,19 +407,30 @@ def test_chance_is_the_mean_over_all_shuffles(true, pred):
         ]
         precisions += [Fr(int(mates), pred[p]) for mates, _, p in both]
         recalls += [Fr(int(mates), true[t]) for mates, t, _ in both]
-    by_chance = losses_by_chance(sizes(true, pred), Pool(1))
+    labels = labels_true, np.repeat(range(len(pred)), pred)
     expected = sum(precisions) / len(precisions), sum(recalls) / len(recalls)
-    assert bcubed_variants.chance_bcubed_precision(*by_chance) == pytest.approx(float(expected[0]), abs=1e-15)
-    assert bcubed_variants.chance_bcubed_recall(*by_chance) == pytest.approx(float(expected[1]), abs=1e-15)
+    assert fbm.chance_bcubed_precision(*labels) == pytest.approx(float(expected[0]), abs=1e-15)
+    assert fbm.chance_bcubed_recall(*labels) == pytest.approx(float(expected[1]), abs=1e-15)
 
 
 def test_chance_of_huge_clusters():
     """Squares of such counts do not fit into 64 bits."""
     n = 1 << 40
-    by_chance = losses_by_chance(sizes([n // 2, n // 2, 0], [n]), Pool(1))
+    table = Contingency.from_cells([0, 1], [0, 0], [n // 2, n // 2])
     # All in one cluster: 1/n + (1 - 1/n) * 2 * (n/2) (n/2 - 1) / (n (n - 1)) = 1/2
-    assert bcubed_variants.chance_bcubed_precision(*by_chance) == pytest.approx(0.5, abs=1e-15)
-    assert bcubed_variants.chance_bcubed_recall(*by_chance) == 1.0
+    assert fbm.chance_bcubed_precision(contingency=table) == pytest.approx(0.5, abs=1e-15)
+    assert fbm.chance_bcubed_recall(contingency=table) == 1.0
+
+
+def test_chance_of_one_item_beside_a_huge_cluster():
+    """The square of the number of items leaves no digits for the pairs with that item."""
+    n = (1 << 40) + 1
+    table = Contingency.from_cells([0, 1], [0, 1], [n - 1, 1])
+    # 1 - (n - 2)/n * 2 (n - 1) / (n (n - 1))
+    assert 1 - Fr(fbm.chance_bcubed_precision(contingency=table)) == pytest.approx(
+        Fr(2 * (n - 2), n * n), abs=2**-53
+    )
+    assert fbm.adjusted_bcubed_precision(contingency=table) == 1.0
 
 
 def test_adjusted_where_nothing_can_be_lost():
@@ -720,7 +717,7 @@ def test_each_function_has_a_line_of_its_own():
 
 
 def test_all_sums_that_scores_take_are_added_up():
-    assert {name for metric in METRICS.values() for name in metric.sums} == set(ADD_UP)
+    assert {name for metric in METRICS.values() for name in metric.sums} == set(OVERALL)
 
 
 def test_a_score_is_declared_where_its_formula_stands():
