@@ -16,7 +16,7 @@ const EXTRACT = 200; // characters
 const stemmer = new Stemmer();
 const STOPS = new Set([
   ...STOP_WORDS,
-  ..."instead need needed use using get way want work works support supported please help problem".split(" "),
+  ..."instead need needed use using get way want work works support supported please help problem per vs versus just every".split(" "),
 ]);
 const known = new Map(); // the stem of each word
 function stem(word) {
@@ -80,6 +80,12 @@ const SYNONYMS = [
   ["louvain leiden modularity", "networkx communities"],
   ["anndata seurat obs", "scanpy"],
   ["household", "unit"],
+  ["golden", "truth gold"],
+  ["kpi", "score metric"],
+  ["bigger larger biggest largest big", "large"],
+  ["speed performance faster fastest throughput benchmark", "fast"],
+  ["calibration", "calibrated"],
+  ["subsidiary corporate", "subsidiaries"],
   ["persistent", "stable keep"],
   ["identifier identifiers", "ids"],
   ["mac macbook osx m1", "macos"],
