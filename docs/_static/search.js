@@ -81,6 +81,9 @@ const SYNONYMS = [
   ["anndata seurat obs", "scanpy"],
   ["household", "unit"],
   ["golden", "truth gold"],
+  ["removed", "lost"],
+  ["order", "swapped"],
+  ["verbose", "logging"],
   ["kpi", "score metric"],
   ["bigger larger biggest largest big", "large"],
   ["speed performance faster fastest throughput benchmark", "fast"],
@@ -148,7 +151,7 @@ function search(query) {
       ...joint.filter((each) => guides.has(each)).map((each) => [each, 1]),
     ];
     const rarity = all.length > 0 ? Math.log(1 + places.length / guides.get(all[0][0])) : 0;
-    return { word, all, weight: STOPS.has(word) ? rarity / 6 : rarity };
+    return { word, all, weight: STOPS.has(word) || /^[\d.]+$/.test(word) ? rarity / 6 : rarity };
   });
   const sum = words.reduce((total, { weight }) => total + weight, 0);
   const results = places.map((place) => {
