@@ -23,6 +23,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.evaluation_data import with_quick_errors
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval
+from fastbcubed.results.load import texts_in
 from fastbcubed.results.notices import NOTE, WARNING
 from fastbcubed.results.result import ScoredResult
 from fastbcubed.results.slices import SliceKey
@@ -261,8 +262,8 @@ class DiffData(ScoredResult):
     def _changes(self) -> pa.Table | None:
         """The table of `changes`; None if unknown, or undefined because clusters overlap."""
         if "changes" in self._saved:
-            rows = self._saved["changes"]
-            return None if rows is None else changes_of_rows(rows)
+            known: pa.Table | None = self._saved["changes"]
+            return known
         table = self.evaluation.contingency
         return None if table.overlapping or not table.has_cells else changes(self.evaluation)
 
@@ -330,7 +331,11 @@ def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that restore a diff from its evaluation and its entry in the manifest."""
     figures = state["verdict"]
     verdict = figures and Verdict(**{each.name: _with_nan(figures[each.name]) for each in fields(Verdict)})
-    saved = {"changes": state["changes"], "warnings": from_saved(state["warnings"]), "verdict": verdict}
+    rows = state["changes"]
+    changes = None if rows is None else changes_of_rows(rows)
+    if changes is not None and changes["n_clusters"].null_count:
+        raise FileFormatError("a number of clusters is missing from the changes")
+    saved = {"changes": changes, "warnings": from_saved(state["warnings"]), "verdict": verdict}
     saved["id_stability"] = state.get("id_stability")
     if "reading" in state:
         saved["reading"] = state["reading"]
@@ -348,7 +353,7 @@ def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
         "judgement": judgement,
         "judging": [METRICS[name] for name in state["judging"] if METRICS[name].takes_three],
         "truth": state["truth"],
-        "not_computed": dict(state["not_computed"]),
+        "not_computed": texts_in(state["not_computed"]),
         "saved": saved,
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import CELL, SIDES, Contingency, OneSided, ScoredRows
-from fastbcubed.errors import FileFormatError, NotKeptError, arg
+from fastbcubed.errors import FileFormatError, NotKeptError, arg, quoted
 from fastbcubed.inputs.arrays import table_of
 from fastbcubed.inputs.reading_notes import CODES
 from fastbcubed.metrics.metric import Metric
@@ -86,9 +86,9 @@ def read_saved(directory: Any, make: Make, *, check: bool = True, limit: int | N
         wide = limit is not None and needed > limit
         with _told(path):
             found = None if of_tables or (check and not wide) else _unread(path, head, files, limit, needed)
-        if found is not None:
-            stack.pop_all()
-            return make(found, head)
+            if found is not None:
+                stack.pop_all()
+                return make(found, head)
         require_within(limit, needed, f"{path}", "its tables", verb="load")
         many = _has_many_slices(head)
         tables: dict[str, Any] = {
@@ -284,10 +284,10 @@ def _of_manifest(
     figures = Figures(
         _metrics(head),
         beta_in(definition),
-        Scores(with_nan(head["overall"])),
+        Scores(numbers_in(head["overall"])),
         Coverage.of(head["coverage"]),
         policies,
-        head["not_computed"],
+        texts_in(head["not_computed"]),
         {by: without_errors(table) for by, table in sliced.items()},
         sliced_with_errors=sliced,
         errors=_errors(head) if "errors" in head else None,
@@ -314,9 +314,9 @@ def _errors(head: Mapping[str, Any]) -> Errors:
 
     Where the manifest does not say how far the ends of intervals move, they do not move.
     """
-    of, units = with_nan(head["errors"]), Units(**head["units"])
-    df = head.get("degrees_of_freedom") or dict.fromkeys(of, max(1, units.n - 1))
-    return Errors(of, df, head.get("moved_by") or dict.fromkeys(of, 0.0), units)
+    of, units = numbers_in(head["errors"]), Units(**numbers_in(head["units"]))
+    df = numbers_in(head.get("degrees_of_freedom") or dict.fromkeys(of, max(1, units.n - 1)), of)
+    return Errors(of, df, numbers_in(head.get("moved_by") or dict.fromkeys(of, 0.0), of), units)
 
 
 def _policies(definition: Mapping[str, Any]) -> Policies:
@@ -388,6 +388,24 @@ def _slices(rows: list[dict[str, Any]]) -> Table:
 def with_nan(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return figures of a manifest with NaN instead of None."""
     return {name: np.nan if value is None else value for name, value in values.items()}
+
+
+def numbers_in(values: Mapping[str, Any], names: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return figures of a manifest, all or with these names, NaN for None; raise if they are not numbers."""
+    found = with_nan(values if names is None else {name: values[name] for name in names})
+    for name, value in found.items():
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise TypeError(f"{quoted(name)} is not a number")
+    return found
+
+
+def texts_in(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return texts of a manifest by name; raise if they are not texts."""
+    found = dict(values)
+    for name, value in found.items():
+        if not isinstance(value, str):
+            raise TypeError(f"{quoted(name)} is not a text")
+    return found
 
 
 def _contingency(

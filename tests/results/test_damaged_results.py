@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -87,3 +88,30 @@ def test_a_code_out_of_range_is_named(tmp_path: Path) -> None:
         FileFormatError, match=r"'true_clusters' must range from 0 to 1, but ranges from 0 to 7"
     ):
         fb.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda head: head["overall"].update(f1=[]),
+        lambda head: head["overall"].update(f1="0.5"),
+        lambda head: head["errors"].update(f1=True),
+        lambda head: head["moved_by"].update(dict.fromkeys(head["moved_by"], "../secret")),
+        lambda head: head["degrees_of_freedom"].popitem(),
+        lambda head: head["units"].update(n="many"),
+        lambda head: head.update(not_computed=0),
+        lambda head: head.update(not_computed={"f1": 1}),
+        lambda head: head["diff"].update(not_computed={"f1": None}),
+        lambda head: head["diff"]["changes"].__setitem__(0, None),
+        lambda head: head["diff"]["changes"][0].pop("became"),
+        lambda head: head["diff"]["changes"][0].update(n_clusters=None),
+        lambda head: head["diff"]["changes"][0].update(n_items=[]),
+    ],
+)
+@pytest.mark.parametrize("check", [False, True])
+def test_figures_of_a_manifest_are_numbers(change: Any, check: bool, tmp_path: Path) -> None:
+    old, new = ({f"{k}": k // n for k in range(24)} for n in (2, 3))
+    fb.diff(old, new).save(tmp_path)
+    sealed_anew(tmp_path, change)
+    with pytest.raises(FileFormatError):
+        fb.load(tmp_path, check=check)
