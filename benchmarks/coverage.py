@@ -1,23 +1,27 @@
 """How often 95 % intervals cover the score of the population: `python -m benchmarks.coverage [samples]`.
 
-A population has 3,000 components, and a sample draws some of them with replacement. The score to cover is that of the
-population, scaled to the number of components of the sample, because some scores depend on the number of items. Sums by
-component are computed once, and those of all samples by one product of matrices; slopes, degrees of freedom and
-intervals are computed by the package. A second table shows the coverage of differences between two runs.
+A population has 3,000 components or those of real data, and a sample draws some of them with replacement. The score to
+cover is that of the population, scaled to the number of components of the sample, because some scores depend on the
+number of items. Sums by component are computed once, and those of all samples by one product of matrices; slopes,
+degrees of freedom and intervals are computed by the package. Other tables show the coverage of differences between two
+runs. `--data` names a folder with further real data, `historical_people` and `inspire_wang`.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
-import sys
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import fastbcubed as fb
+from benchmarks.markdown import markdown
 from fastbcubed.compare_runs.differences import Differences, freedom_of_difference
 from fastbcubed.metrics.aggregation import cell_scores
 from fastbcubed.metrics.metric import Metric
@@ -30,7 +34,13 @@ from fastbcubed.metrics.sums_by_unit import (
     pairs_of,
 )
 from fastbcubed.results.influences import Errors, is_mean
-from fastbcubed.results.intervals import LESS_VARIANCE_OF_AMOUNTS, LESS_VARIANCE_OF_SUMS, degrees_of_freedom
+from fastbcubed.results.intervals import (
+    LESS_VARIANCE_OF_AMOUNTS,
+    LESS_VARIANCE_OF_SUMS,
+    Interval,
+    degrees_of_freedom,
+    wilson,
+)
 from fastbcubed.results.standard_errors import freedom_of, moved_by_another, standard_error
 from fastbcubed.results.unit_cells import Units
 from fastbcubed.runtime.threads import Pool
@@ -47,29 +57,61 @@ POPULATIONS = {
 }
 #: Populations of two runs, which in the last one differ in about eight components of a sample.
 OF_TWO_RUNS = {**POPULATIONS, "eight differ": ("eight", 300)}
+#: Sizes of samples of real data, and of the other populations by the size of their wrong components.
+DRAWN_OF_REAL, DRAWN = 300, {"3": 1000, "5": 1000, "8": 1000, "10": 2000, "20": 2000, "50": 4000}
+#: The share of components that are wrong, by their size.
+WRONG = {"3": 0.1, "5": 0.03, "8": 0.03, "10": 0.01, "20": 0.005, "50": 0.003}
+
+
+class Real(NamedTuple):
+    """A data set of the package, or the folder of one, and its predictions."""
+
+    source: str
+    predictions: tuple[str, ...]
+
+    def labels(self) -> list[list[Any]]:
+        """Return the labels of truth and predictions on the items that all of them have."""
+        if Path(self.source).is_dir():
+            tables = [
+                pq.read_table(Path(self.source, f"{name}.parquet")) for name in ("truth", *self.predictions)
+            ]
+        else:
+            data = fb.example(self.source)
+            tables = [data.truth, *(data.predictions[name] for name in self.predictions)]
+        sides = [
+            dict(zip(table["item"].to_pylist(), table["cluster"].to_pylist(), strict=True))
+            for table in tables
+        ]
+        items = [item for item in sides[0] if all(item in side for side in sides)]
+        return [[side[item] for item in items] for side in sides]
+
+
+Kind = str | Real
 #: Populations whose wrong components are large: a share of merges or splits of several pairs, among correctly found
 #: pairs; sizes by a power law, a tenth of which are merged; and components of real data.
-WRONG_LARGE = {
-    "3 merged": ("merged 3 0.1", 1000),
-    "5 merged": ("merged 5 0.03", 1000),
-    "8 merged": ("merged 8 0.03", 1000),
-    "10 merged": ("merged 10 0.01", 2000),
-    "20 merged": ("merged 20 0.005", 2000),
-    "50 merged": ("merged 50 0.003", 4000),
-    "3 split": ("split 3 0.1", 1000),
-    "8 split": ("split 8 0.03", 1000),
-    "20 split": ("split 20 0.005", 2000),
-    "Pareto 1.1": ("power 1.1 0.1", 1000),
-    "Pareto 1.5": ("power 1.5 0.1", 1000),
-    "Pareto 2": ("power 2 0.1", 1000),
-    "patents 2020": ("20200929", 300),
-    "patents 2021": ("20211230", 300),
+WRONG_LARGE: dict[str, tuple[Kind, int]] = {
+    **{f"{n} merged": (f"merged {n} {WRONG[n]}", drawn) for n, drawn in DRAWN.items()},
+    **{f"{n} split": (f"split {n} {WRONG[n]}", drawn) for n, drawn in DRAWN.items()},
+    **{f"Pareto {exponent}": (f"power {exponent} 0.1", 1000) for exponent in ("1.1", "1.5", "2")},
 }
-#: Some of these populations, with two runs.
-OF_TWO_LARGE = {
-    name: WRONG_LARGE[name] for name in ("3 merged", "8 merged", "20 merged", "Pareto 1.5", "Pareto 2")
-}
+RELEASES = "20200929", "20211230"
+
+
+def real(folder: Path | None) -> tuple[dict[str, Real], dict[str, Real]]:
+    """Return real data sets by name: with one prediction, and with two."""
+    single = {f"patents {name[:4]}": Real("patentsview", (name,)) for name in RELEASES}
+    double = {"patents": Real("patentsview", RELEASES)}
+    if folder is not None:
+        linkers, rules = ("pred_splink_p95", "pred_splink_p50"), ("pred_full_name", "pred_name_affiliation")
+        persons, authors = str(folder / "historical_people"), str(folder / "inspire_wang")
+        single |= {"persons": Real(persons, linkers[:1]), "authors": Real(authors, rules[1:])}
+        double |= {"persons": Real(persons, linkers), "authors": Real(authors, rules)}
+    return single, double
+
+
 SEED, SEED_OF_TWO_RUNS, SEED_OF_LARGE, SEED_OF_TWO_LARGE = 20, 30, 40, 60
+#: The least coverage that counts as sufficient.
+ENOUGH = 0.93
 SCORES = (
     "precision", "recall", "f1", "mean_f1", "pair_precision", "pair_recall", "pair_f1", "adjusted_rand", "v_measure",
     "variation_of_information", "purity_f1", "cluster_f1", "closest_cluster_f1", "muc_f1", "ceaf_e_f1", "lea_f1",
@@ -113,8 +155,10 @@ def labels_of_two_runs(kind: str, rng: np.random.Generator) -> tuple[Labels, Lab
         merged = int(rng.choice([3, 6, 15]))
         true = np.repeat(np.arange(merged), rng.geometric(0.4, merged))
         return true, np.zeros_like(true), _half_apart(true, rng)
-    if kind in (large for large, _ in OF_TWO_LARGE.values()):
+    if kind in (large for large, _ in WRONG_LARGE.values()):
         true, old = labels_of_wrong_large(kind, rng)
+        if old.max():  # a split, half of which is together in the second run
+            return true, old, _half_apart(old, rng)
         return true, old, _half_apart(true, rng) if true.max() else old
     true, old = labels_of("merges" if kind == "eight" else kind, rng)
     if kind == "eight":
@@ -132,15 +176,15 @@ def _half_apart(true: Labels, rng: np.random.Generator) -> Labels:
     return np.where(stays[true], 0, 1 + true)
 
 
-def patents(name: str) -> fb.Evaluation:
-    """Return the evaluation of a real system on the mentions that it shares with the truth."""
-    data = fb.example("patentsview")
-    sides = [
-        dict(zip(table["item"].to_pylist(), table["cluster"].to_pylist(), strict=True))
-        for table in (data.truth, data.predictions[name])
-    ]
-    items = [item for item in sides[0] if item in sides[1]]
-    return fb.evaluate(*([side[item] for item in items] for side in sides), metrics=SCORES)
+def components(sides: list[list[Any]]) -> Labels:
+    """Return the connected component of each item in clusterings of the same items."""
+    found: Any = sides[0]
+    for side in sides[1:]:
+        ev = fb.evaluate(found, side, metrics="f1")
+        rows = ev.contingency.rows
+        assert rows is not None
+        found = ev.standard_errors.components.by_cell()[rows.cell].astype(np.int64)
+    return np.unique(found, return_inverse=True)[1]
 
 
 class Population(NamedTuple):
@@ -150,23 +194,25 @@ class Population(NamedTuple):
     unit: Labels
     counts: Floats  #: how often each sample draws each component; shape (n_samples, n_components)
     drawn: int
+    n_components: int
 
     @classmethod
     def of(
         cls,
         labels: Callable[[str, np.random.Generator], tuple[Labels, ...]],
-        kind: str,
+        kind: Kind,
         drawn: int,
         n_samples: int,
         seed: int,
     ) -> Population:
         """Draw the components of a population, and samples of them."""
         rng = np.random.default_rng(seed)
-        if kind.isdigit():
-            runs = [patents(kind)]
-            rows = runs[0].contingency.rows
-            assert rows is not None
-            unit = runs[0].standard_errors.components.by_cell()[rows.cell].astype(np.int64)
+        if isinstance(kind, Real):
+            sides = kind.labels()
+            runs, unit = (
+                [fb.evaluate(sides[0], side, metrics=SCORES) for side in sides[1:]],
+                components(sides),
+            )
         else:
             people = [labels(kind, rng) for _ in range(N_COMPONENTS)]
             unit = np.repeat(np.arange(N_COMPONENTS), [true.size for true, *_ in people])
@@ -175,7 +221,28 @@ class Population(NamedTuple):
         n = int(unit.max()) + 1
         samples = (rng.integers(0, n, drawn) for _ in range(n_samples))
         counts = np.array([np.bincount(rows, minlength=n) for rows in samples], np.float64)
-        return cls(runs, unit, counts, drawn)
+        return cls(runs, unit, counts, drawn, n)
+
+    def grouped(self, metric: Metric) -> tuple[Population, list[Summed]]:
+        """Return the sums behind a score of each run, with equal components as one, whose draws are added up."""
+        found = [sums_of(ev, self.unit, metric) for ev in self.runs]
+        columns, kind, n = np.unique(
+            np.concatenate([sums for sums, _ in found]), axis=1, return_inverse=True, return_counts=True
+        )
+        order = np.argsort(kind.ravel(), kind="stable")
+        counts = np.add.reduceat(self.counts[:, order], np.cumsum(n) - n, axis=1)
+        parts = np.split(columns, len(found))
+        return self._replace(counts=counts), [
+            Summed(sums, n, score) for sums, (_, score) in zip(parts, found, strict=True)
+        ]
+
+
+class Summed(NamedTuple):
+    """The sums behind a score by kind of component, the number of such components, and the function of their totals."""
+
+    sums: Floats
+    n: Labels
+    score: Callable[[Floats], Any]
 
 
 class Sampled(NamedTuple):
@@ -191,10 +258,10 @@ class Sampled(NamedTuple):
     largest: Floats | None  #: share of the largest component in the denominator; shape (n_samples,)
 
     @classmethod
-    def of(cls, people: Population, ev: fb.Evaluation, metric: Metric) -> Sampled:
+    def of(cls, people: Population, summed: Summed, metric: Metric) -> Sampled:
         """Compute a score of a run in all samples."""
         counts, drawn = people.counts, people.drawn
-        sums, score = sums_of(ev, people.unit, metric)
+        sums, n, score = summed
         totals = counts @ sums.T
         slopes = difference_quotients(score, totals.T).T
         moved = slopes @ sums
@@ -207,7 +274,7 @@ class Sampled(NamedTuple):
                 own[:1] if is_mean(metric) else own, score if not is_mean(metric) else np.sum
             )
 
-        wanted = float(score(sums.sum(axis=1) * drawn / counts.shape[1]))
+        wanted = float(score(sums @ n * (drawn / people.n_components)))
         sizes = np.max(np.abs(np.column_stack([values, slopes * totals])), axis=1)
         behind = behind_score(metric, sums)
         largest = (
@@ -257,74 +324,103 @@ def sums_of(ev: fb.Evaluation, unit: Labels, metric: Metric) -> tuple[Floats, Ca
 def errors(
     people: Population, moved: Floats, sizes: Floats, how: dict[str, float]
 ) -> Iterator[tuple[float, float]]:
-    """Yield the standard error of each sample and its degrees of freedom."""
+    """Yield the standard error of each sample and its degrees of freedom, in three digits, to reuse quantiles."""
     squares, fourths = (np.sum(people.counts * moved**power, axis=1) for power in (2, 4))
     found = standard_error(squares, people.drawn, sizes)
     df = degrees_of_freedom(squares, fourths, people.drawn, **how)
-    return zip(found.tolist(), df.tolist(), strict=True)
+    return zip(found.tolist(), (float(f"{each:.3g}") for each in df.tolist()), strict=True)
 
 
-def covered(people: Population, metric: Metric) -> str:
-    """Return the percentage of samples, among those with an interval, whose interval covers the population's score."""
-    return f"{100 * of_samples(people, metric)[0]:.1f}"
+class Held(NamedTuple):
+    """The shares of samples whose intervals cover what is wanted, and the widths of these intervals."""
+
+    ours: float
+    earlier: float  #: by Student's t with divisors, for means within Wilson's interval, and not shifted
+    width: float  #: the median width of our intervals, relative to that of earlier ones
+
+    @classmethod
+    def of(cls, wanted: float, found: list[tuple[Interval, Interval]]) -> Held:
+        """Compute these from our interval and the earlier one of each sample; unknown ones do not count."""
+        ends = np.array(found).reshape(-1, 2, 2)
+        ends = ends[~np.isnan(ends).any(axis=(1, 2))]
+        ours, earlier = np.mean((ends[..., 0] <= wanted) & (wanted <= ends[..., 1]), axis=0).tolist()
+        now, then = np.median(ends[..., 1] - ends[..., 0], axis=0).tolist()
+        return cls(ours, earlier, now / then if then > 0 else math.nan)
+
+    def told(self, *, widths: bool) -> str:
+        """Return our coverage in percent and, if wanted, the relative width or the earlier coverage if too low."""
+        ours = f"{100 * self.ours:.1f}"
+        if not widths:
+            return ours
+        return (
+            f"{ours} ({self.width:.2f})"
+            if self.earlier >= ENOUGH
+            else f"{ours} (was {100 * self.earlier:.1f})"
+        )
 
 
-def covered_with_width(people: Population, metric: Metric) -> str:
-    """Return the percentage of samples whose interval covers the score, and the relative median width of intervals.
+def earlier_freedom(metric: Metric) -> dict[str, float]:
+    """Return how degrees of freedom were computed before intervals were shifted."""
+    return (
+        {"less": LESS_VARIANCE_OF_AMOUNTS}
+        if is_mean(metric)
+        else {"less": LESS_VARIANCE_OF_SUMS, "fewest": 1.5}
+    )
 
-    Widths are relative to those without an allowance for one more component, which have fewer degrees of freedom.
-    """
-    share, width = of_samples(people, metric)
-    return f"{100 * share:.1f} ({width:.2f})"
 
-
-def of_samples(people: Population, metric: Metric) -> tuple[float, float]:
-    """Return the share of samples whose interval covers the population's score, and the relative median width."""
-    own, hits, n = Sampled.of(people, people.runs[0], metric), 0, 0
-    widths: list[tuple[float, float]] = []
-    less = LESS_VARIANCE_OF_AMOUNTS if is_mean(metric) else LESS_VARIANCE_OF_SUMS
-    before = errors(people, own.moved, own.sizes, {"less": less, "fewest": 1.0 if is_mean(metric) else 1.5})
+def of_scores(people: Population, metric: Metric) -> Held:
+    """Return how often intervals of a score cover the population's."""
+    people, (summed,) = people.grouped(metric)
+    own, name, mean = Sampled.of(people, summed, metric), metric.name, is_mean(metric)
+    before = errors(people, own.moved, own.sizes, earlier_freedom(metric))
     how = freedom_of(metric, moved_by_another(metric, None if own.largest is None else 1.0))
+    found = []
     for k, ((error, df), (_, fewer)) in enumerate(
         zip(errors(people, own.moved, own.sizes, how), before, strict=True)
     ):
-        df, largest = (
-            df if error else own.effective(k),
-            None if own.largest is None else float(own.largest[k]),
+        effective = own.effective(k) if mean or not error else math.nan
+        moved = moved_by_another(metric, None if own.largest is None else float(own.largest[k]))
+        value, units = float(own.values[k]), Units(people.drawn, effective if mean else math.nan, math.nan)
+        now = Errors({name: error}, {name: df if error else effective}, {name: moved}, units)
+        without = now._replace(
+            df={name: fewer if error else effective},
+            moved={name: 0.0},
+            units=units._replace(effective=math.nan),
         )
-        units = Units(people.drawn, own.effective(k) if is_mean(metric) else math.nan, math.nan)
-        moved, name = moved_by_another(metric, largest), metric.name
-        found = Errors({name: error}, {name: float(df)}, {name: moved}, units)
-        low, high = found.interval(metric, float(own.values[k]), 0.95)
-        hits, n = hits + (low <= own.wanted <= high), n + (low == low)
-        plain = found._replace(df={name: fewer if error else df}, moved={name: 0.0})
-        was = plain.interval(metric, float(own.values[k]), 0.95)
-        widths.append((high - low, was.high - was.low))
-    now, then = np.nanmedian(np.array(widths), axis=0)
-    return hits / n, float(now / then) if then > 0 else math.nan
+        was = without.interval(metric, value, 0.95)
+        if mean and error and 0 < value < 1 == metric.high:
+            most = wilson(value, effective, 0.95)
+            was = Interval(max(was.low, most.low), min(was.high, most.high))
+        found.append((now.interval(metric, value, 0.95), was))
+    return Held.of(own.wanted, found)
 
 
-def covered_difference(people: Population, metric: Metric) -> str:
-    """Return the percentage of samples whose interval covers the difference between two runs."""
-    before, after = (Sampled.of(people, ev, metric) for ev in people.runs)
-    wanted, hits, key = after.wanted - before.wanted, 0, ("new", metric.name)
-    sizes = np.maximum(before.sizes, after.sizes)
-    how, mean = freedom_of(metric, 0.0), is_mean(metric)
-    for k, (error, df) in enumerate(errors(people, after.moved - before.moved, sizes, how)):
-        effective = min(own.effective(k) for own in (before, after))
-        df = float(freedom_of_difference(df, effective)) if error else effective
-        delta = float(after.values[k] - before.values[k]) if error else 0.0
+def of_differences(people: Population, metric: Metric) -> Held:
+    """Return how often intervals of the difference between two runs cover the population's."""
+    people, runs = people.grouped(metric)
+    before, after = (Sampled.of(people, summed, metric) for summed in runs)
+    key, mean = ("new", metric.name), is_mean(metric)
+    changes, sizes = after.moved - before.moved, np.maximum(before.sizes, after.sizes)
+    ways = (errors(people, changes, sizes, how) for how in (freedom_of(metric, 0.0), earlier_freedom(metric)))
+    found = []
+    for k, own in enumerate(zip(*ways, strict=True)):
+        effective = min(each.effective(k) for each in (before, after))
+        delta = float(after.values[k] - before.values[k]) if own[0][0] else 0.0
         share = float(before.largest[k]) if mean and before.largest is not None else math.nan
         units = {"new": Units(people.drawn, math.nan, share)}
-        low, high = Differences(None, {key: error}, {key: df}, units).interval("new", metric, delta, 0.95)
-        hits += low <= wanted <= high
-    return f"{100 * hits / people.counts.shape[0]:.1f}"
+        ends = []
+        for (error, df), shifted in zip(own, (units, {}), strict=True):
+            freedom = float(freedom_of_difference(df, effective)) if error else effective
+            ends.append(
+                Differences(None, {key: error}, {key: freedom}, shifted).interval("new", metric, delta, 0.95)
+            )
+        found.append((ends[0], ends[1]))
+    return Held.of(after.wanted - before.wanted, found)
 
 
 def table(
-    populations: dict[str, tuple[str, int]],
+    populations: dict[str, tuple[Any, int]],
     labels: Callable[[str, np.random.Generator], tuple[Labels, ...]],
-    count: Callable[[Population, Metric], str],
     n_samples: int,
     seed: int,
     scores: tuple[str, ...] = SCORES,
@@ -335,37 +431,30 @@ def table(
     rows: dict[str, list[str]] = {score: [] for score in scores}
     for k, (kind, drawn) in enumerate(populations.values()):
         people = Population.of(labels, kind, drawn, n_samples, seed + k)
+        held = of_scores if len(people.runs) == 1 else of_differences
         for metric in (m for m in people.runs[0].metrics if m.name in scores):
-            rows[metric.name].append(count(people, metric))
+            rows[metric.name].append(held(people, metric).told(widths=turned))
     found, names = [*rows.values()], [f"`{score}`" for score in scores]
     heads = [names, [*populations]] if turned else [[*populations], names]
-    columns, first = heads[0], heads[1]
-    print("|", " | ".join(["population" if turned else "score", *columns]), "|")
-    print("|", " | ".join(["---", *("---:" for _ in columns)]), "|")
-    for name, own in zip(first, zip(*found, strict=True) if turned else found, strict=True):
-        print("|", " | ".join([name, *own]), "|", flush=True)
+    listed = zip(*found, strict=True) if turned else found
+    lines = [(name, *own) for name, own in zip(heads[1], listed, strict=True)]
+    print(markdown(("population" if turned else "score", *heads[0]), lines, 1), end="\n\n", flush=True)
 
 
-def main(n_samples: int) -> None:
+def main() -> None:
     """Print the tables of scores and of differences."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__)
+    parser.add_argument("samples", type=int, nargs="?", default=2000)
+    parser.add_argument("--data", type=Path, help="folder of further real data sets")
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
-    table(POPULATIONS, labels_of, covered, n_samples, SEED)
-    print()
-    table(
-        WRONG_LARGE,
-        labels_of_wrong_large,
-        covered_with_width,
-        n_samples,
-        SEED_OF_LARGE,
-        SCORES[:8],
-        turned=True,
-    )
-    print()
-    table(OF_TWO_RUNS, labels_of_two_runs, covered_difference, n_samples, SEED_OF_TWO_RUNS)
-    print()
-    of_two = labels_of_two_runs, covered_difference, n_samples, SEED_OF_TWO_LARGE, SCORES[:8]
-    table(OF_TWO_LARGE, *of_two, turned=True)
+    single, double = ({name: (data, DRAWN_OF_REAL) for name, data in of.items()} for of in real(options.data))
+    n, large = options.samples, SCORES[:8]
+    table(POPULATIONS, labels_of, n, SEED)
+    table({**WRONG_LARGE, **single}, labels_of_wrong_large, n, SEED_OF_LARGE, large, turned=True)
+    table(OF_TWO_RUNS, labels_of_two_runs, n, SEED_OF_TWO_RUNS)
+    table({**WRONG_LARGE, **double}, labels_of_two_runs, n, SEED_OF_TWO_LARGE, large, turned=True)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
+    main()
