@@ -181,8 +181,13 @@ def _of_two(comparison: ComparedRuns, row: Mapping[str, Any]) -> str:
         return f"{name} is {word} {where}: {figures}; no interval is known{in_slices}."
     found = comparison._differences
     if not row["holds"]:
-        few = found.df.get((row["experiment"], row["score"]), math.inf) <= FEW_DEGREES
-        why = "which stems from few groups of items" if few else "which may be chance"
+        key = row["experiment"], row["score"]
+        margin = found.margins.get(key, 0.0)
+        why = "which may be chance"
+        if found.df.get(key, math.inf) <= FEW_DEGREES:
+            why = "which stems from few groups of items"
+        elif margin and abs(delta) > row["high"] - delta - margin:
+            why = "which one more cluster as large as the largest sampled one could reverse"
         return f"No clear difference between {baseline} and {name}: {figures}, {why}{in_slices}."
     seems = are_uneven(found.units_of[row["experiment"]])
     return f"{name} {'seems' if seems else 'is'} {word}: {figures}{in_slices}."

@@ -209,13 +209,16 @@ class Differences:
     units_of: Mapping[str, Units]  #: by experiment: the units of its errors
     replicates: Mapping[tuple[str, str], NDArray[np.float64]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()  #: reasons why the errors may be too small
+    #: by experiment and score: how much wider an interval is on each side because a large cluster may not be drawn
+    margins: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     def interval(self, experiment: str, metric: Metric, delta: float, level: float) -> Interval:
         """Return the interval of a difference: percentiles of its replicates or, without these, by Student's t.
 
         If no unit differs, the interval allows for other units that do, although none was drawn. The interval of a
         difference in means over items is widened by the change that one more unit, as large as the largest, could make,
-        as in `Errors.interval`; for other scores, no such margin is known.
+        as in `Errors.interval`; for other scores, no such margin is known. Differences of estimates have margins of
+        their own.
         """
         key = experiment, metric.name
         error = self.errors.get(key, math.nan)
@@ -236,6 +239,7 @@ class Differences:
         units = self.units_of.get(experiment)
         if error > 0 and units is not None and is_mean(metric) and math.isfinite(most):
             reach += MOVE * share_of_another(units.largest_share) * most
+        reach += self.margins.get(key, 0.0)
         return Interval(max(delta - reach, -most), min(delta + reach, most))
 
     def carried_by_few(self, metrics: Sequence[Metric]) -> dict[str, list[str]]:
@@ -259,7 +263,8 @@ def with_units(deltas: pa.Table, found: Differences) -> pa.Table:
     ):
         own = [found.units_of[run][k] if run in found.units_of else None for run, _ in keys]
         deltas = deltas.append_column(name, pa.array(own, kind))
-    deltas = deltas.append_column("df", pa.array([found.df.get(key) for key in keys], pa.float64()))
+    for name, known in (("df", found.df), ("margin", found.margins)):
+        deltas = deltas.append_column(name, pa.array([known.get(key) for key in keys], pa.float64()))
     return deltas.append_column(
         "replicates", pa.array([found.replicates.get(key) for key in keys], pa.list_(pa.float64()))
     )
@@ -276,7 +281,8 @@ def differences_of(table: pa.Table, units: Units | None, cautions: Sequence[str]
     errors = {key: row["se"] for key, row in rows.items()}
     df = {key: row.get("df") or max(1.0, (row["n"] or 0) - 1.0) for key, row in rows.items()}
     drawn = {key: np.array(row["replicates"]) for key, row in rows.items() if row["replicates"] is not None}
-    return Differences(units, errors, df, units_of, drawn, tuple(cautions))
+    margins = {key: row.get("margin") or 0.0 for key, row in rows.items()}
+    return Differences(units, errors, df, units_of, drawn, tuple(cautions), margins)
 
 
 def adjusted(level: float, n_experiments: int, adjust: Any) -> float:

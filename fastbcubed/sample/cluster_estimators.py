@@ -36,6 +36,7 @@ from fastbcubed.inputs.tables import read_columns
 from fastbcubed.metrics import bcubed
 from fastbcubed.metrics.metric import Formula, Metric, f_measure, weight_of_precision, without_rounding
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as
+from fastbcubed.results.intervals import share_of_another
 from fastbcubed.results.standard_errors import error_and_freedom, powers_of
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.suggestions import did_you_mean
@@ -210,6 +211,11 @@ class Estimable(NamedTuple):
     alpha: float
     of_items: bool = False  #: whether it is a mean over items, or an F of two such means, which slices have
 
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is a mean over items or by true cluster, or an F of two such means."""
+        return self.of_items or self.name.endswith("_by_true_cluster")
+
     def estimate(self, drawn: Drawn) -> Estimate:
         """Estimate the score from a sample."""
         if len(self.ratios) == 1:
@@ -225,7 +231,9 @@ class Estimable(NamedTuple):
         by_cluster = np.zeros(n_clusters)
         by_cluster[drawn.kept] = found.plain * without_rounding(found.moves) / max(int(drawn.draws.sum()), 1)
         parts = [each for own in ratios for each in (own.numerator, own.denominator)]
-        return Moved(by_cluster, max(_unevenness(each, drawn.draws) for each in parts))
+        largest = max(_largest_share(own.denominator, drawn.draws) for own in ratios)
+        uneven = max(_unevenness(each, drawn.draws) for each in parts)
+        return Moved(by_cluster, uneven, largest, self.is_mean)
 
 
 class Moved(NamedTuple):
@@ -233,6 +241,8 @@ class Moved(NamedTuple):
 
     by_cluster: Floats
     uneven: float
+    largest: float  #: the largest share of a cluster in a denominator of the score
+    mean: bool  #: whether the score is a mean over items or by true cluster, or an F of two such means
 
 
 def _unevenness(values: Floats, draws: Counts) -> float:
@@ -245,6 +255,12 @@ def _unevenness(values: Floats, draws: Counts) -> float:
     """
     total = float(draws @ values)
     return float(draws @ values**2) / total**2 - 1 / int(draws[values > 0].sum()) if total else 0.0
+
+
+def _largest_share(values: Floats, draws: Counts) -> float:
+    """Return the share of the largest value in the sum over draws."""
+    total = float(draws @ values)
+    return float(values[draws > 0].max()) / total if total else 0.0
 
 
 class MovedBy(NamedTuple):
@@ -267,26 +283,38 @@ class Difference(NamedTuple):
 
     error: float
     df: float
+    margin: (
+        float  #: by how much each end of its interval is moved outwards, as a larger cluster may be missing
+    )
+
+
+#: The margin of a difference: this fraction of what one more cluster, as large as the largest, could change, less this
+#: multiple of the standard error; for means, and for scores of pairs and whole clusters (`benchmarks/sampled_runs.py`).
+MARGIN_OF_MEANS, MARGIN_OF_OTHERS = (0.2, 1.0), (0.3, 0.5)
 
 
 def difference(before: Moved, after: Moved, draws: Counts, left_to_draw: float) -> Difference:
     """Return the error of the difference between two runs, whose influences are subtracted cluster by cluster.
 
     A sample may lack the few clusters that decide a score, which its variance does not show. The degrees of freedom
-    allow for that: with f the inverse of Satterthwaite's, and u the unevenness, their inverse is
-    f (1 + 4 f) + u (1 + 10 f). The multipliers were chosen with 1,000 samples each of 50, 300 and 1,000 clusters from
-    three data sets: 95 % intervals then covered differences of precision, recall and F1 in at least 93 % of samples,
-    and those of pair and whole-cluster scores, with 50 clusters, in 73 to 95 %. If one cluster in thousands makes most
-    of the difference, only samples that contain it cover the difference (see `benchmarks/sampled_runs.py`).
+    allow for uneven clusters: with f the inverse of Satterthwaite's, and u the unevenness, their inverse is
+    f (0.4 + 3 f) + u (1 + 5 u). The margin allows for a large cluster that runs treat differently: it is 0 if the error
+    is already as large as what such a cluster is likely to change, so that intervals become wider only where sizes have
+    heavy tails.
     """
     moved = without_rounding(
         after.by_cluster - before.by_cluster, np.max(np.abs(after.by_cluster), initial=0.0)
     )
-    error, df = squares_of_draws(moved, draws, left_to_draw)
+    error, df = squares_of_draws(moved, draws, 1.0)
+    share, errors = MARGIN_OF_MEANS if after.mean else MARGIN_OF_OTHERS
+    another = share_of_another(max(before.largest, after.largest))
+    margin = max(0.0, share * another - errors * error) if error else 0.0
+    left = math.sqrt(left_to_draw)
     if not df:
-        return Difference(error, 0.0)
+        return Difference(left * error, 0.0, 0.0)
     few, uneven = 1 / df, max(before.uneven, after.uneven)
-    return Difference(error, max(1.0, 1 / (few * (1 + 4 * few) + uneven * (1 + 10 * few))))
+    found = 1 / (few * (0.4 + 3 * few) + uneven * (1 + 5 * uneven))
+    return Difference(left * error, min(max(1.0, found), int(draws.sum()) - 1.0), left * margin)
 
 
 #: Scores that describe the sizes of true clusters rather than the quality of the prediction.

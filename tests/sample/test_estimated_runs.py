@@ -17,7 +17,7 @@ import pytest
 import fastbcubed as fb
 from fastbcubed.cli.main import main
 from fastbcubed.errors import ColumnError, GateError, MetricError, NotKeptError, OptionError, SliceError
-from fastbcubed.results.intervals import share_not_seen
+from fastbcubed.results.intervals import share_not_seen, t_quantile
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 #: 30 true clusters of 1 to 4 items; the first run splits some, the second merges others.
@@ -58,6 +58,62 @@ def test_a_worked_difference() -> None:
     assert (row["baseline_value"], row["experiment_value"], row["delta"]) == (0.75, 1.0, 0.25)
     assert row["se"] == pytest.approx(0.25, abs=1e-15)
     assert row["holds"] is False and row["low"] == -1.0 and row["high"] == 1.0
+
+
+def sample_of(sizes: list[int], split: range) -> tuple[dict[Any, int], dict[Any, Any]]:
+    """Return true clusters of these sizes, and a run that splits some of them into single items."""
+    truth = {f"{k}-{i}": k for k, size in enumerate(sizes) for i in range(size)}
+    return truth, {item: item if k in split else str(k) for item, k in truth.items()}
+
+
+def test_intervals_of_differences_allow_for_another_large_cluster() -> None:
+    """A cluster of 200 items has five sixths of the weight, so that g = (5/6) / (11/6); of 20 pairs, 5 are split.
+
+    Recall is 235 / 240. The influences are 200 - 235/240 * 200, 2 - 235/240 * 2 for the other pairs, and
+    1 - 235/240 * 2 for split ones, each over 240. There is one degree of freedom, because one cluster carries all.
+    """
+    truth, old = sample_of([200, *[2] * 20], range(1, 6))
+    cmp = fb.estimate(truth, {"old": old, "new": truth}, metrics=["recall", "pair_recall"])
+    row, of_pairs = rows_of(cmp)["recall"], rows_of(cmp)["pair_recall"]
+    squares = (1000 / 240) ** 2 + 15 * (10 / 240) ** 2 + 5 * (1 - 470 / 240) ** 2
+    error = math.sqrt(21 / 20 * squares) / 240
+    assert row["se"] == pytest.approx(error, rel=1e-12)
+    margin = 0.2 * 5 / 11 - error
+    assert margin > 0.07
+    assert row["high"] - row["delta"] == pytest.approx(12.706204736 * error + margin, rel=1e-8)
+    # 200 * 199 of 39,840 pairs
+    share = 39_800 / 39_840
+    margin = 0.3 * share / (1 + share) - 0.5 * of_pairs["se"]
+    reach = of_pairs["high"] - of_pairs["delta"]
+    assert reach == pytest.approx(12.706204736 * of_pairs["se"] + margin, rel=1e-6)
+
+
+def test_intervals_of_differences_are_not_moved_if_clusters_are_alike() -> None:
+    """Of 100 pairs, 10 are split: the influences are -1/10 and 9/10 of 1/200, so their effective number is small.
+
+    Their squares add up to 90 * .1**2 + 10 * .9**2 = 9, and Satterthwaite's degrees of freedom are
+    2 * 9**2 / (90 * .1**4 + 10 * .9**4 - 9**2 / 100) = 28.125. Nothing is added, as 1/100 is less than the error.
+    """
+    truth, old = sample_of([2] * 100, range(10))
+    (row,) = fb.estimate(truth, {"old": old, "new": truth}, metrics="recall").deltas().to_pylist()
+    assert row["se"] == pytest.approx(math.sqrt(100 / 99 * 9) / 200)
+    few = 1 / 28.125
+    uneven = (90 * 4 + 10) / 190**2 - 1 / 100  # numerators are 2 and, if split, 1
+    df = 1 / (few * (0.4 + 3 * few) + uneven * (1 + 5 * uneven))
+    assert row["high"] - row["delta"] == pytest.approx(t_quantile(0.95, df) * row["se"], rel=1e-9)
+
+
+def test_the_text_says_if_another_large_cluster_could_reverse_a_difference(tmp_path: Path) -> None:
+    """The difference is 3 errors, and one more cluster of 60 items would move it by more."""
+    truth, old = sample_of([60, *[2] * 400], range(1, 11))
+    cmp = fb.estimate(truth, {"old": old, "new": truth}, metrics="f1")
+    (row,) = cmp.deltas().to_pylist()
+    assert row["delta"] > 2.5 * row["se"] and row["low"] < 0 and not row["holds"]
+    said = "which one more cluster as large as the largest sampled one could reverse"
+    assert said in " ".join(str(cmp).split())
+    cmp.save(tmp_path / "saved")
+    loaded = fb.load(tmp_path / "saved")
+    assert said in " ".join(str(loaded).split()) and loaded.deltas().to_pylist() == [row]
 
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])
