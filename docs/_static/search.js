@@ -82,6 +82,8 @@ const SYNONYMS = [
   ["household", "unit"],
   ["golden", "truth gold"],
   ["removed", "lost"],
+  ["hierarchical hierarchy", "hierarchies"],
+  ["evaluate evaluation", "score"],
   ["order", "swapped"],
   ["verbose", "logging"],
   ["kpi", "score metric"],

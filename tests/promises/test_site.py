@@ -138,7 +138,10 @@ def test_search_finds(site: Path, browser: Any, words: str, page: str) -> None:
 @pytest.mark.parametrize(
     ("words", "place"),
     [
-        ("first call slow", "how-to/short-answers.html#why-is-the-first-call-slow"),
+        (
+            "first call slow",
+            "how-to/short-answers.html#why-is-the-first-call-or-run-slow-and-what-speeds-it-up",
+        ),
         (
             "pairs to clusters",
             "how-to/short-answers.html#pairs-to-clusters-transitive-closure-my-prediction-is-pairs",
