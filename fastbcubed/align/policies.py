@@ -170,6 +170,8 @@ class Coverage:
         """Return the coverage from figures of a JSON document by name, which may include others; null becomes NaN."""
         own: dict[str, Any] = {field.name: figures[field.name] for field in fields(cls)}
         unknown = dict.fromkeys((name for name, figure in own.items() if figure is None), math.nan)
+        if not all(isinstance(figure, int | float) for figure in (own | unknown).values()):
+            raise TypeError("a figure of the coverage is not a number")
         return cls(**own | unknown)
 
     @classmethod

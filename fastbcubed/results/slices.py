@@ -442,7 +442,7 @@ def attribute_home(
 def _quoted(name: str, sides: Mapping[str, Sequence[str]]) -> str:
     """Return a name for a message, with any prefix for a side replaced by what a diff calls that side."""
     side, dot, own = name.partition(".")
-    return f"'{Word(side)}.{own}'" if dot and side in sides else repr(name)
+    return f"'{Word(side)}.{own}'" if dot and side in sides else quoted(name)
 
 
 def _meant(name: str, known: Sequence[str]) -> str:

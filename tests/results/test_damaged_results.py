@@ -99,6 +99,7 @@ def test_a_code_out_of_range_is_named(tmp_path: Path) -> None:
         lambda head: head["moved_by"].update(dict.fromkeys(head["moved_by"], "../secret")),
         lambda head: head["degrees_of_freedom"].popitem(),
         lambda head: head["units"].update(n="many"),
+        lambda head: head["coverage"].update(n_noise="many"),
         lambda head: head.update(not_computed=0),
         lambda head: head.update(not_computed={"f1": 1}),
         lambda head: head["diff"].update(not_computed={"f1": None}),

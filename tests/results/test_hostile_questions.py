@@ -261,3 +261,9 @@ def test_items_with_composite_ids() -> None:
     assert ev.subset([("a", 1), ("b", 1)])["recall"] == 3 / 4
     with refused(SliceError, "1 of 2", "('z', 1)"):
         ev.subset([("a", 1), ("z", 1)])
+
+
+def test_a_long_name_of_an_attribute_is_cut_in_messages() -> None:
+    with pytest.raises(ColumnError) as raised:
+        fb.evaluate([0, 0, 1], [0, 1, 1], slices="q" * 10_000)
+    assert len(str(raised.value)) < 500
