@@ -17,6 +17,7 @@ from fastbcubed.render.number_formats import label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.page import IN_BRIEF, require_packages
 from fastbcubed.results.slices import SliceKey, check_key, name_columns, slice_name
+from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.object_attributes import only_all
 from fastbcubed.sweep_links.curve_chart import curve_content
 from fastbcubed.sweep_links.sweep_result import Sweep
@@ -74,7 +75,7 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
         warnings.simplefilter("ignore", EvaluationWarning)
         content = slicing_of(ev, check_key(by))
     found = content["scores"] if score is None else [score]
-    if not found or any(name not in content["scores"] for name in found):
+    if not found or not all(is_one_of(name, content["scores"]) for name in found):
         raise MetricError(
             f"there is no chart of {quoted(score)}; available: {', '.join(content['scores']) or 'none'}"
         )

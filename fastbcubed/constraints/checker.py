@@ -634,7 +634,7 @@ def table(
     names = _choose(("all",) if metrics is None else as_several(metrics))
     function, tried = named(names), to_try(CHECKS, n_random, seed)
     reports = {name: check(name, function(name), direction(name) > 0, tried, TOLERANCE) for name in names}
-    return ConstraintTable(reports, seed, n_random)
+    return ConstraintTable(reports, int(seed), int(n_random))
 
 
 def _choose(names: Iterable[str]) -> list[str]:

@@ -124,7 +124,7 @@ def _require_room(table: Contingency, limit: int | None, *, listed: bool) -> Non
 def require_repairable(n: int, *, keep: str, overlapping: bool) -> None:
     """Raise if this number of repairs cannot be listed for an evaluation of this kind."""
     whole_number(n, "repairs")
-    if n and keep == "scores":
+    if n and is_one_of(keep, ("scores",)):
         raise OptionError(
             f"{arg('repairs', ...)} needs the cells, which {arg('keep', 'scores')} does not keep; pass "
             f"{arg('keep', 'cells')}"

@@ -220,7 +220,7 @@ def spill_directory(given: Any) -> Path:
     """Return the directory to spill to: the given one or, by default, /var/tmp or the directory for temporary files."""
     if given is None:
         given = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
-    return Path(local_path(given, f"{arg('spill_dir')} must be a directory")).expanduser()
+    return Path(os.path.expanduser(local_path(given, f"{arg('spill_dir')} must be a directory")))
 
 
 def readable(size: float) -> str:

@@ -212,7 +212,7 @@ GOOD: dict[str, list[Any]] = {
 #: Keywords of functions that take any: scores of gates, and options that are handed on.
 ANY: dict[str, tuple[str, ...]] = {
     "check": ("f1", "precision", "pair_f1", "nope", "items"),
-    "evaluate": ("metrics", "slices", "keep", "engine", "unmatched", "nope", "beta"),
+    "evaluate": ("metrics", "slices", "keep", "engine", "unmatched", "beta"),
     "extended_bcubed": ("unmatched", "nulls", "engine", "duplicates"),
     "cice_bcubed": ("unmatched", "nulls", "duplicates"),
 }

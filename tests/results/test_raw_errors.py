@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -140,3 +141,25 @@ def test_order_of_the_merges_of_a_saved_sweep(tmp_path: Path) -> None:
 
 def test_limits_beyond_all_rows() -> None:
     assert ev.clusters("true", limit=HUGE).num_rows == ev.clusters("true").num_rows == 2
+
+
+def test_the_home_of_nobody_is_refused() -> None:
+    with pytest.raises(fb.errors.SpillError, match="cannot spill to ~nobody-here/x: No such file"):
+        fb.evaluate([1, 1, 2], [1, 2, 2], engine="disk", spill_dir="~nobody-here/x")
+
+
+@pytest.mark.parametrize("score", [pd.Series(["f1", "recall"]), pd.RangeIndex(2)], ids=["series", "index"])
+def test_a_chart_of_several_scores_is_refused(score) -> None:
+    ev = fb.evaluate([1, 1, 2, 2], [1, 1, 1, 2], attributes={"part": list("xxyy")})
+    with pytest.raises(fb.errors.MetricError, match="there is no chart of"):
+        fb.charts.slices(ev, "part", score=score)
+
+
+def test_keep_that_is_a_column_is_refused() -> None:
+    with pytest.raises(OptionError, match="keep"):
+        fb.evaluate([1, 1, 2], [1, 2, 2], repairs=3, out="unused", keep=pd.Series(["scores", "cells"]))
+
+
+def test_numbers_of_numpy_are_written_as_json() -> None:
+    table = fb.constraints.table(["f1"], n_random=np.int64(2), seed=np.int64(3))
+    assert json.loads(table.to_json())["n_random"] == 2
