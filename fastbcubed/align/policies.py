@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from fastbcubed.errors import PREDICTION, TRUTH, OptionError, arg, first_few, quoted
 from fastbcubed.runtime.arguments import is_one_of
+from fastbcubed.runtime.saved_figures import numbers_in
 
 #: Policies for items that one side lacks, for null clusters, and for repeated rows.
 Unmatched = Literal["drop", "raise", "singleton", "outside"]
@@ -168,11 +169,7 @@ class Coverage:
     @classmethod
     def of(cls, figures: Mapping[str, Any]) -> Coverage:
         """Return the coverage from figures of a JSON document by name, which may include others; null becomes NaN."""
-        own: dict[str, Any] = {field.name: figures[field.name] for field in fields(cls)}
-        unknown = dict.fromkeys((name for name, figure in own.items() if figure is None), math.nan)
-        if not all(isinstance(figure, int | float) for figure in (own | unknown).values()):
-            raise TypeError("a figure of the coverage is not a number")
-        return cls(**own | unknown)
+        return cls(**numbers_in(figures, [field.name for field in fields(cls)]))
 
     @classmethod
     def total(cls, parts: Iterable[Coverage]) -> Coverage:

@@ -24,7 +24,7 @@ from fastbcubed.render.document import Document, as_data, of_data
 from fastbcubed.render.json import shortened
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.large_tables import apart
-from fastbcubed.results.load import evaluation_of, with_nan
+from fastbcubed.results.load import evaluation_of
 from fastbcubed.results.page import IN_BRIEF, Asked, whole
 from fastbcubed.results.save import save_tables, scores_to_save
 from fastbcubed.results.saved_files import in_one
@@ -34,6 +34,7 @@ from fastbcubed.results.table import Table
 from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import from_saved
 from fastbcubed.runtime.object_attributes import cached_property, documented
+from fastbcubed.runtime.saved_figures import with_nan
 
 __all__ = ["Comparison"]
 

@@ -23,7 +23,6 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.evaluation_data import with_quick_errors
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval
-from fastbcubed.results.load import texts_in
 from fastbcubed.results.notices import NOTE, WARNING
 from fastbcubed.results.result import ScoredResult
 from fastbcubed.results.slices import SliceKey
@@ -31,6 +30,7 @@ from fastbcubed.results.standard_errors import ALWAYS
 from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import found_in, from_saved, to_saved
 from fastbcubed.runtime.object_attributes import cached_property
+from fastbcubed.runtime.saved_figures import texts_in
 
 #: Warnings of an evaluation that also apply to a diff, with the message if it is not the same in a diff's words.
 TOLD: dict[str, str] = {

@@ -25,7 +25,7 @@ from fastbcubed.runtime.object_attributes import cached_property
 
 
 class EvaluationData(ScoredResult):
-    """What an evaluation has computed or kept, from which its listings, its document and its files are made."""
+    """The figures and data of an evaluation, which its listings, its document and its files read."""
 
     def __init__(self, figures: Figures, kept: Kept, origin: Origin) -> None:
         self.figures, self.kept, self.origin = figures, kept, origin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import CELL, SIDES, Contingency, OneSided, ScoredRows
-from fastbcubed.errors import FileFormatError, NotKeptError, arg, quoted
+from fastbcubed.errors import FileFormatError, NotKeptError, arg
 from fastbcubed.inputs.arrays import table_of
 from fastbcubed.inputs.reading_notes import CODES
 from fastbcubed.metrics.metric import Metric
@@ -57,6 +57,7 @@ from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import from_saved
 from fastbcubed.runtime.memory_budget import release, require_within
 from fastbcubed.runtime.output_files import NO_BYTES, Stamp, open_regular, stamp_of
+from fastbcubed.runtime.saved_figures import numbers_in, texts_in, with_nan
 
 #: Maximum number of attempts to open the files if another process is replacing them.
 ATTEMPTS = 8
@@ -383,29 +384,6 @@ def _slices(rows: list[dict[str, Any]]) -> Table:
         elif any(type(value) is not int for value in values):
             columns[name] = np.array([np.nan if value is None else value for value in values], np.float64)
     return Table(pa.table(columns))
-
-
-def with_nan(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return figures of a manifest with NaN instead of None."""
-    return {name: np.nan if value is None else value for name, value in values.items()}
-
-
-def numbers_in(values: Mapping[str, Any], names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Return figures of a manifest, all or with these names, NaN for None; raise if they are not numbers."""
-    found = with_nan(values if names is None else {name: values[name] for name in names})
-    for name, value in found.items():
-        if not isinstance(value, int | float) or isinstance(value, bool):
-            raise TypeError(f"{quoted(name)} is not a number")
-    return found
-
-
-def texts_in(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return texts of a manifest by name; raise if they are not texts."""
-    found = dict(values)
-    for name, value in found.items():
-        if not isinstance(value, str):
-            raise TypeError(f"{quoted(name)} is not a text")
-    return found
 
 
 def _contingency(

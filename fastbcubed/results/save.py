@@ -32,7 +32,7 @@ from fastbcubed.results.evaluation_data import EvaluationData
 from fastbcubed.results.figures import coverage_for_json
 from fastbcubed.results.influences import is_mean
 from fastbcubed.results.lazy_tables import MOST_GATHERS, ONLY_HERE, LazyTables, Passing
-from fastbcubed.results.repairs import list_repairs, require_repairable
+from fastbcubed.results.repairs import KINDS, list_repairs, require_repairable
 from fastbcubed.results.saved_files import (
     ITEMS,
     MANIFEST,
@@ -84,9 +84,7 @@ def save(
     _require_kept(ev, keep)
     path = as_path(directory)
     sliced = ev._sliced if sliced is None else sliced
-    best = (
-        list_repairs(ev.kept, ev.losses.of_all, ("split", "gather"), repairs).to_arrow() if repairs else None
-    )
+    best = list_repairs(ev.kept, ev.losses.of_all, list(KINDS), repairs).to_arrow() if repairs else None
     levels = list(KEEP)[: list(KEEP).index(keep) + 1]
     wanted = [name for level in levels for name in KEEP[level] if name != "slices" or sliced]
     wanted += ["repairs"] if best is not None else []

@@ -36,6 +36,7 @@ from fastbcubed.inputs.tables import read_columns
 from fastbcubed.metrics import bcubed
 from fastbcubed.metrics.metric import Formula, Metric, f_measure, weight_of_precision, without_rounding
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as
+from fastbcubed.metrics.sums_by_unit import largest_share
 from fastbcubed.results.intervals import share_of_another
 from fastbcubed.results.standard_errors import error_and_freedom, powers_of
 from fastbcubed.runtime.key_codes import number
@@ -231,7 +232,8 @@ class Estimable(NamedTuple):
         by_cluster = np.zeros(n_clusters)
         by_cluster[drawn.kept] = found.plain * without_rounding(found.moves) / max(int(drawn.draws.sum()), 1)
         parts = [each for own in ratios for each in (own.numerator, own.denominator)]
-        largest = max(_largest_share(own.denominator, drawn.draws) for own in ratios)
+        drawn_once, sums = drawn.draws > 0, [own.denominator for own in ratios]
+        largest = max(largest_share(each[drawn_once], float(drawn.draws @ each)) for each in sums)
         uneven = max(_unevenness(each, drawn.draws) for each in parts)
         return Moved(by_cluster, uneven, largest, self.is_mean)
 
@@ -257,12 +259,6 @@ def _unevenness(values: Floats, draws: Counts) -> float:
     return float(draws @ values**2) / total**2 - 1 / int(draws[values > 0].sum()) if total else 0.0
 
 
-def _largest_share(values: Floats, draws: Counts) -> float:
-    """Return the share of the largest value in the sum over draws."""
-    total = float(draws @ values)
-    return float(values[draws > 0].max()) / total if total else 0.0
-
-
 class MovedBy(NamedTuple):
     """The influences of sampled clusters on the scores of a run, and on those of its slices, by slicing and slice."""
 
@@ -283,9 +279,7 @@ class Difference(NamedTuple):
 
     error: float
     df: float
-    margin: (
-        float  #: by how much each end of its interval is moved outwards, as a larger cluster may be missing
-    )
+    margin: float  #: by how much each end of its interval moves outwards, as large clusters may be missing
 
 
 #: The margin of a difference: this fraction of what one more cluster, as large as the largest, could change, less this

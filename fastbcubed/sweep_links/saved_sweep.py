@@ -13,10 +13,11 @@ from fastbcubed.align.policies import Coverage
 from fastbcubed.inputs.link_columns import LinkColumns
 from fastbcubed.inputs.links import JoinedLinks
 from fastbcubed.results.large_tables import apart
-from fastbcubed.results.load import evaluation_of, with_nan
+from fastbcubed.results.load import evaluation_of
 from fastbcubed.results.save import save_tables, scores_to_save
 from fastbcubed.results.saved_files import NotKept, in_one, metrics_by_name
 from fastbcubed.results.table import Table
+from fastbcubed.runtime.saved_figures import with_nan
 from fastbcubed.sweep_links.curve import Kept, StoredCurve
 from fastbcubed.sweep_links.merge_tree import MergeTree
 from fastbcubed.sweep_links.question_memory import curve_in_parts
