@@ -15,7 +15,6 @@ from typing import Any
 
 import formulas
 import numpy as np
-import uses
 
 import fastbcubed as fb
 from fastbcubed.cli import commands, json_keys
@@ -34,68 +33,6 @@ LETTERS = {"truth": "I", "baseline": "B", "experiment": "E", "split": "S", "merg
 #: Names of the entries of confusion matrices, and of sums of pairs, in the order of the formulas' arguments.
 MATRIX = ("tp", "fp", "fn", "tn")
 PAIRS = {"pairs": ("TP", "FP", "FN", "TN"), "wrong pairs": ("FP", "FN")}
-#: The arithmetic of scores from sums over cells in the example: cells have 2, 1 and 1 of the 4 items, true clusters 2
-#: and 2, predicted ones 3 and 1. Decimals are entropies in bits: H(C) = 1, H(K) = 0.8113, H(C|K) = 0.6887.
-WORKED = {
-    "bcubed_precision_by_true_cluster": "(2/3 + 2/3) / 2",
-    "bcubed_recall_by_true_cluster": "(1 + 1/2) / 2",
-    "bcubed_f1_by_true_cluster": "2 * 2/3 * 3/4 / (2/3 + 3/4)",
-    "bcubed_precision_by_pred_cluster": "(5/9 + 1) / 2",
-    "bcubed_recall_by_pred_cluster": "(5/6 + 1/2) / 2",
-    "bcubed_f1_by_pred_cluster": "2 * 7/9 * 2/3 / (7/9 + 2/3)",
-    "chance_bcubed_precision": "2/4 + (1 - 2/4) * (2 * 1 + 2 * 1) / (4 * 3)",
-    "chance_bcubed_recall": "2/4 + (1 - 2/4) * (3 * 2 + 1 * 0) / (4 * 3)",
-    "adjusted_bcubed_precision": "(2/3 - 2/3) / (1 - 2/3)",
-    "adjusted_bcubed_recall": "(3/4 - 3/4) / (1 - 3/4)",
-    "purity": "(2 + 1) / 4",
-    "inverse_purity": "(2 + 1) / 4",
-    "purity_f1": "2 * 3/4 * 3/4 / (3/4 + 3/4)",
-    "class_f1": "2/4 * 4/5 + 2/4 * 2/3",
-    "cluster_precision": "0 / 2",
-    "cluster_recall": "0 / 2",
-    "cluster_f1": "0",
-    "closest_cluster_precision": "(2/3 + 1/2) / 2",
-    "closest_cluster_recall": "(2/3 + 1/2) / 2",
-    "closest_cluster_f1": "2 * 7/12 * 7/12 / (7/12 + 7/12)",
-    "talburt_wang": "sqrt(2 * 2) / 3",
-    "split_join": "2 * 4 - (2 + 1) - (2 + 1)",
-    "matching_accuracy": "(2 + 1) / 4",
-    "mutual_info": "1 - 0.6887",
-    "expected_mutual_info": "2 * (1/2 * 1/4 * log2(4/6) + 1/2 * 2/4 * log2(8/6)) + 2 * 1/2 * 1/4 * log2(4/2)",
-    "homogeneity": "1 - 0.6887 / 1",
-    "completeness": "1 - (2/4 * 1) / 0.8113",
-    "v_measure": "2 * 0.3113 * 0.3837 / (0.3113 + 0.3837)",
-    "nmi": "2 * 0.3113 / (1 + 0.8113)",
-    "ami": "(0.3113 - 0.3113) / ((1 + 0.8113) / 2 - 0.3113)",
-    "dom_q0": "0.6887 + (log2(4) + log2(2)) / 4",
-    "dom_q2": "(log2(3) + log2(3)) / 4 / 1.4387",
-    "pantel_lin_distance": "(4 - (2 + 1)) + (2 - 2)",
-    "pantel_lin": "1 - 1 / (4 - 2)",
-    "basic_merge_distance": "(3 - 2) + (3 - 2)",
-    "muc_precision": "(4 - 3) / (4 - 2)",
-    "muc_recall": "(4 - 3) / (4 - 2)",
-    "muc_f1": "2 * 1/2 * 1/2 / (1/2 + 1/2)",
-    "ceaf_m_precision": "(2 + 1) / 4",
-    "ceaf_m_recall": "(2 + 1) / 4",
-    "ceaf_m_f1": "2 * 3/4 * 3/4 / (3/4 + 3/4)",
-    "ceaf_e_precision": "(2 * 2 / (2 + 3) + 2 * 1 / (2 + 1)) / 2",
-    "ceaf_e_recall": "(2 * 2 / (2 + 3) + 2 * 1 / (2 + 1)) / 2",
-    "ceaf_e_f1": "2 * 11/15 * 11/15 / (11/15 + 11/15)",
-    "blanc_precision": "(1/3 + 2/3) / 2",
-    "blanc_recall": "(1/2 + 2/4) / 2",
-    "blanc_f1": "(2 * 1 / (3 + 2) + 2 * 2 / (3 + 4)) / 2",
-    "lea_precision": "(2 * 1 / (3 - 1) + 1 * 0 / (3 - 1)) / 4",
-    "lea_recall": "(2 * 1 / (2 - 1) + 1 * 0 / (2 - 1) + 1 * 0 / (2 - 1)) / 4",
-    "lea_f1": "2 * 1/4 * 1/2 / (1/4 + 1/2)",
-    "coref_bcubed_precision": "(2**2 / 3 + 1**2 / 3 + 1**2 / 1) / 4",
-    "coref_bcubed_recall": "(2**2 / 2 + 1**2 / 2 + 1**2 / 2) / 4",
-    "coref_bcubed_f1": "2 * 2/3 * 3/4 / (2/3 + 3/4)",
-    "conll_f1": "(1/2 + 12/17 + 11/15) / 3",
-    "omega": "(3/6 - (4 * 3 + 2 * 3) / 36) / (1 - (4 * 3 + 2 * 3) / 36)",
-    "onmi_lfk": "1 - (1.3774 / 2 + 1.2326 / 2) / 2",
-    "onmi_max": "((2 - 1.3774) + (1.6226 - 1)) / 2 / 2",
-    "onmi_mean": "((2 - 1.3774) + (1.6226 - 1)) / 2 / ((2 + 1.6226) / 2)",
-}
 #: The derivation of the decimals of entropies.
 ENTROPIES = (
     "In bits, H(C) = 1 of two true clusters of two; H(K) = 3/4 × log2(4/3) + 1/4 × log2(4) = 0.8113; "
@@ -225,9 +162,8 @@ def score_page(metric: Metric) -> str:
     lines += ["## A small example", "", *example(metric), ""]
     if metric.family != "diff" and not metric.takes_three:
         lines += ["## What moves it", "", *moves(metric), ""]
-    cautions = dict.fromkeys(each.caution for each in named)
-    lines += ["## When to use it, and when not", "", linked(uses.USES[metric.name], metric.name), ""]
-    lines += [linked(" ".join(cautions), metric.name), ""]
+    lines += ["## When to use it, and when not", "", linked(metric.use, metric.name), ""]
+    lines += [linked(metric.caution, metric.name), ""]
     lines += [
         "[Which score for which job](../../explanation/which-score.md) compares the most used ones.",
         "",
@@ -354,12 +290,11 @@ def working(metric: Metric, ev: fb.Evaluation) -> list[str]:
 
 def worked(metric: Metric, value: str) -> str:
     """Return the arithmetic of a score in the example; raise ValueError if its result is not the score."""
-    text = WORKED[metric.alias_of or metric.name]
-    found = eval(text, {"log2": math.log2, "sqrt": math.sqrt})
+    found = eval(metric.worked, {"log2": math.log2, "sqrt": math.sqrt})
     if abs(found - float(Fraction(value.split()[0]))) > 3e-4:
-        raise ValueError(f"{metric.name} is {value}, not {found}: {text}")
-    sign = "≈" if re.search(r"\d\.\d", text) else "="
-    return f"{text.replace('**2', '²').replace('*', '×')} {sign} {value}"
+        raise ValueError(f"{metric.name} is {value}, not {found}: {metric.worked}")
+    sign = "≈" if re.search(r"\d\.\d", metric.worked) else "="
+    return f"{metric.worked.replace('**2', '²').replace('*', '×')} {sign} {value}"
 
 
 #: Changes to the clusters of a small truth: the predicted clusters, and items that are singletons on both sides.

@@ -82,10 +82,11 @@ def print_entries(metrics: Sequence[Metric], terminal: Terminal) -> None:
             terminal.line()
         direction = "neither is better" if metric.best == "neither" else f"{metric.best} is better"
         terminal.line(f"{metric.name} ({metric.family}; {range_of(metric)}; {direction})")
-        for text in (metric.summary, f"Definition: {metric.definition}.", *entry["notes"]):
+        for text in (
+            *(metric.summary, f"Definition: {metric.definition}.", *entry["notes"]),
+            *(metric.use, f"Beware: {metric.caution}", f"Source: {entry['reference']}"),
+        ):
             terminal.line(paragraph(text, "  ", "  "))
-        terminal.line(paragraph(f"Beware: {metric.caution}", "  ", "  "))
-        terminal.line(paragraph(f"Source: {entry['reference']}", "  ", "  "))
 
 
 def entry_of(metric: Metric) -> dict[str, Any]:
@@ -101,6 +102,7 @@ def entry_of(metric: Metric) -> dict[str, Any]:
         "reference": REFERENCES.get(metric.source, "Defined by this library."),
         "alias_of": metric.alias_of,
         "notes": _notes(metric),
+        "use": metric.use,
         "caution": metric.caution,
     }
 

@@ -30,6 +30,9 @@ pointwise = Family("pointwise", low=0.0, high=1.0, best="higher", source="van St
 @pointwise.mean_over_items(
     "tp / (tp + fp)",
     on_covers=True,
+    use="Use it to say what share of an item's predicted cluster belongs with it: it falls when clusters are wrongly"
+    " merged, as over_merge_rate rises.",
+    caution="Alone, it rewards caution: a prediction of singletons has precision 1. Read it with recall.",
     example="""
     >>> precision(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 1 + 4 * 2/4) / 8
     0.75
@@ -45,6 +48,9 @@ def precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "tp / (tp + fn)",
     on_covers=True,
+    use="Use it to say what share of an item's true cluster was found with it: it falls when clusters are wrongly"
+    " split, as under_merge_rate rises.",
+    caution="Alone, it rewards boldness: one cluster of all items has recall 1. Read it with precision.",
     example="""
     >>> recall(list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (2 * 1 + 4 * 2/4 + 2 * 1) / 8
     0.75
@@ -63,6 +69,9 @@ def recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     slopes=slopes_of_f1,
     source="Amigó et al. 2009",
     on_covers=True,
+    use="Use it to rank predictions by a single score, together with precision and recall.",
+    caution="It hides which of the two errors dominates, and an item earns credit for being with itself: if most items"
+    " are singletons, look at elm_f1 as well.",
     example="""
     >>> f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # 2 * 3/4 * 1/2 / (3/4 + 1/2)
     0.6
@@ -81,6 +90,9 @@ def f1(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
     "tp / (tp + (fp + fn) / 2)",
     source="van Heusden et al. 2022",
     on_covers=True,
+    use="Use it where each item needs its own F1, for slices or listings of items: f1 is a single value for all items.",
+    caution="It is never larger than f1, the F of the two means, which most papers print: say which of the two you"
+    " report.",
     example="""
     >>> mean_f1(list("aaabbb"), [1, 2, 3, 4, 4, 4])  # (3 * 1 / (1 + 2/2) + 3 * 1) / 6
     0.75
@@ -98,6 +110,9 @@ def mean_f1(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     slopes=slopes_of_fbeta,
     source="Amigó et al. 2009",
     on_covers=True,
+    use="Use it where wrong and missed merges have different costs: beta above 1 favours recall, and beta below 1"
+    " favours precision.",
+    caution="Choose beta before you see the scores, according to the cost of a wrong merge relative to a missed one.",
     example="""
     >>> score = fbeta(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3], beta=2)
     >>> round(score, 12)  # 1 / ((1/5) / (3/4) + (4/5) / (1/2)) = 15/28
@@ -125,6 +140,9 @@ def _item_f(tp: Floats, fp: Floats, fn: Floats, tn: Floats, *, alpha: float) -> 
     formula_of_beta=item_fbeta,
     source="van Heusden et al. 2022",
     on_covers=True,
+    use="Use it where wrong and missed merges have different costs and, unlike with fbeta, each item needs its own"
+    " score.",
+    caution="Choose beta before you see the scores; this is not the F of the two means, which is fbeta.",
     example="""
     >>> score = mean_fbeta(list("aaabbb"), [1, 2, 3, 4, 4, 4], beta=2)
     >>> round(score, 12)  # (3 * 1 / (1 + 4/5 * 2) + 3 * 1) / 6 = 9/13
@@ -139,6 +157,9 @@ def mean_fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 # Of tp, fp and fn
 @pointwise.mean_over_items(
     "tp / (tp + fp + fn)",
+    use="Use it where an item's two clusters are compared as sets, and the share of their union that they have in"
+    " common is easier to explain than mean_f1.",
+    caution="It weights a foreign item like a missing one; if these have different costs, use precision and recall.",
     example="""
     >>> jaccard_index(list("aabb"), [1, 2, 3, 3])  # (1/2 + 1/2 + 1 + 1) / 4
     0.75
@@ -152,6 +173,10 @@ def jaccard_index(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "(fp + fn) / (tp + fp + fn)",
     best="lower",
+    use="Use it as the distance between two clusterings, neither of which need be the truth: it is 1 minus"
+    " jaccard_index.",
+    caution="It weights a foreign item like a missing one; if these have different costs, use over_merge_rate and"
+    " under_merge_rate.",
     example="""
     >>> jaccard_distance(list("aabb"), [1, 2, 3, 3])  # (1/2 + 1/2 + 0 + 0) / 4
     0.25
@@ -167,6 +192,8 @@ def jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "fp / (tp + fp)",
     best="lower",
     on_covers=True,
+    use="Use it to report wrong merges as an error rate: it is 1 minus precision.",
+    caution="Alone, it rewards caution: it is 0 if nothing is merged. Read it with under_merge_rate.",
     example="""
     >>> over_merge_rate(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 0 + 4 * 2/4) / 8
     0.25
@@ -181,6 +208,8 @@ def over_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "fn / (tp + fn)",
     best="lower",
     on_covers=True,
+    use="Use it to report wrong splits as an error rate: it is 1 minus recall.",
+    caution="Alone, it rewards boldness: it is 0 if everything is merged. Read it with over_merge_rate.",
     example="""
     >>> under_merge_rate(list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (4 * 0 + 4 * 2/4) / 8
     0.25
@@ -195,6 +224,10 @@ def under_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "(tp + tn) / (tp + fp + fn + tn)",
     uses_tn=True,
+    use="Use it with few large clusters, such as classes or topics, where correctly separated items deserve credit;"
+    " otherwise use f1.",
+    caution="With many clusters, nearly all items are correctly separated, so it is close to 1 for almost any"
+    " prediction.",
     example="""
     >>> accuracy(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 6/8 + 4 * 4/8) / 8
     0.625
@@ -209,6 +242,9 @@ def accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "(tp / (tp + fn) + tn / (tn + fp)) / 2",
     uses_tn=True,
+    use="Use it with few large clusters, where correctly joined and correctly separated items should count half each:"
+    " it is the mean of recall and specificity.",
+    caution="With many clusters, the half of it that counts true negatives is close to 1 for almost any prediction.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
     >>> balanced_accuracy(labels_true, labels_pred)  # (4 * (1/2 + 1) / 2 + 4 * (1/2 + 1/2) / 2) / 8
@@ -223,6 +259,9 @@ def balanced_accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "tn / (tn + fp), 1 if there are no true non-mates",
     uses_tn=True,
+    use="Use it with few large clusters, to say what share of the items that belong elsewhere was kept separate; the"
+    " counterpart is recall.",
+    caution="With many clusters it is close to 1 for almost any prediction without a giant cluster.",
     example="""
     >>> specificity(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 4/4 + 4 * 2/4) / 8
     0.75
@@ -236,6 +275,9 @@ def specificity(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "tn / (tn + fn), 1 if there are no predicted non-mates",
     uses_tn=True,
+    use="Use it with few large clusters, to say what share of the items put elsewhere belongs there; the counterpart"
+    " is precision.",
+    caution="With many clusters it is close to 1 for almost any prediction.",
     example="""
     >>> npv(list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (2 * 4/4 + 4 * 2/4 + 2 * 4/4) / 8
     0.75
@@ -250,6 +292,8 @@ def npv(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "tp / (tp + fn) + tn / (tn + fp) - 1; a rate of an empty set is 1",
     low=-1.0,
     uses_tn=True,
+    use="Use it with few large clusters, to combine recall and specificity in one score.",
+    caution="With many clusters, the specificity in it is close to 1, so that it approaches recall.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
     >>> informedness(labels_true, labels_pred)  # (4 * (1/2 + 1 - 1) + 4 * (1/2 + 1/2 - 1)) / 8
@@ -265,6 +309,8 @@ def informedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "tp / (tp + fp) + tn / (tn + fn) - 1; a rate of an empty set is 1",
     low=-1.0,
     uses_tn=True,
+    use="Use it with few large clusters, to combine precision and npv in one score.",
+    caution="With many clusters, the negative predictive value in it is close to 1, so that it approaches precision.",
     example="""
     >>> labels_true, labels_pred = list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2]
     >>> markedness(labels_true, labels_pred)  # (4 * (1/2 + 1 - 1) + 4 * (1/2 + 1/2 - 1)) / 8
@@ -280,6 +326,9 @@ def markedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "(tp tn - fp fn) / sqrt((tp+fp) (tp+fn) (tn+fp) (tn+fn)), 1 where fp = fn = 0, else 0 with an empty margin",
     low=-1.0,
     uses_tn=True,
+    use="Use it with few large clusters, if you want one correlation of all four entries of an item's confusion"
+    " matrix; otherwise use mean_f1.",
+    caution="With many clusters, it approaches pointwise_fowlkes_mallows, which is simpler.",
     example="""
     Half of the items have tp = 2, fp = 0, fn = 2, tn = 4, the others 2 in each of the four sets.
 
@@ -304,6 +353,10 @@ def mcc(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "2 (tp tn - fp fn) / ((tp+fn) (fn+tn) + (tp+fp) (fp+tn)), 1 where fp = fn = 0",
     low=-1.0,
     uses_tn=True,
+    use="Use it with few large clusters, if you want a correction for chance for each item; adjusted_rand has it for"
+    " pairs only.",
+    caution="With many clusters, it approaches mean_f1, which is simpler; and it is not adjusted_rand, which is a pair"
+    " score.",
     example="""
     Half of the items have tp = 2, fp = 0, fn = 2, tn = 4, the others 2 in each of the four sets.
 
@@ -331,6 +384,8 @@ def _scaled(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> tuple[Floats, ...
 
 @pointwise.mean_over_items(
     "sqrt(tp / (tp + fp) * tp / (tp + fn))",
+    use="Use it if you want the geometric mean of an item's precision and recall instead of mean_f1.",
+    caution="It is not pair_fowlkes_mallows, which counts pairs; and it hides which of the two errors dominates.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 2, 3, 4, 5, 5, 5, 5]
     >>> pointwise_fowlkes_mallows(labels_true, labels_pred)  # (4 * sqrt(1 * 1/4) + 4 * 1) / 8
@@ -345,6 +400,9 @@ def pointwise_fowlkes_mallows(tp: Floats, fp: Floats, fn: Floats, tn: Floats) ->
 @pointwise.mean_over_items(
     "tp / max(tp + fp, tp + fn)",
     source="Gates et al. 2019",
+    use="Use it to compare with CluSim, whose element-centric similarity of partitions it equals; it is the smaller of"
+    " an item's precision and recall.",
+    caution="It considers only the larger of an item's two clusters, so it hides which of the two errors dominates.",
     example="""
     >>> element_centric(list("aabb"), [1, 1, 2, 3])  # (2 * 2/2 + 2 * 1/2) / 4
     0.75
@@ -362,6 +420,9 @@ def element_centric(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "fp + fn, in the unit of the weights",
     high=inf,
     best="lower",
+    use="Use it to say how many items (or how much weight) are wrong in an item's cluster; jaccard_distance is the"
+    " share.",
+    caution="It is in the unit of the weights and grows with the clusters: do not compare it between data sets.",
     example="""
     >>> symmetric_difference(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 2 + 4 * 4) / 8
     3.0

@@ -63,13 +63,27 @@ bcubed.alias(
 
 
 # Where every cluster counts equally
-by_true_cluster = partial(bcubed.of_sums, of="means of true clusters")
-by_pred_cluster = partial(bcubed.of_sums, of="means of pred clusters")
+by_true_cluster = partial(
+    bcubed.of_sums,
+    of="means of true clusters",
+    source="er-evaluation",
+    use="Use it where each true entity counts once whatever its size, as in er-evaluation; otherwise use f1 with"
+    " precision and recall.",
+    caution="It is not the BCubed of Amigó et al.: each true cluster counts once, so the many small ones dominate it.",
+)
+by_pred_cluster = partial(
+    bcubed.of_sums,
+    of="means of pred clusters",
+    source="er-evaluation",
+    use="Use it where each predicted cluster is delivered and judged once whatever its size; otherwise use f1 with"
+    " precision and recall.",
+    caution="Each predicted cluster counts once, so two runs are averaged over different clusters.",
+)
 
 
 @by_true_cluster(
     "mean over true clusters, each once, of the mean over its items of tp / (tp + fp)",
-    source="er-evaluation",
+    worked="(2/3 + 2/3) / 2",
     example="""
     >>> labels_true, labels_pred = list("aabbbb"), [1, 1, 1, 1, 2, 2]
     >>> bcubed_precision_by_true_cluster(labels_true, labels_pred)  # (1/2 + (1/2 + 1) / 2) / 2
@@ -83,7 +97,7 @@ def bcubed_precision_by_true_cluster(precision: float, recall: float) -> float:
 
 @by_true_cluster(
     "mean over true clusters, each once, of the mean over its items of tp / (tp + fn)",
-    source="er-evaluation",
+    worked="(1 + 1/2) / 2",
     example="""
     >>> bcubed_recall_by_true_cluster(list("aabbbb"), [1, 1, 1, 1, 2, 2])  # (1 + 1/2) / 2
     0.75
@@ -96,7 +110,7 @@ def bcubed_recall_by_true_cluster(precision: float, recall: float) -> float:
 
 @by_true_cluster(
     "2 P R / (P + R), with P = bcubed_precision_by_true_cluster and R = bcubed_recall_by_true_cluster",
-    source="er-evaluation",
+    worked="2 * 2/3 * 3/4 / (2/3 + 3/4)",
     example="""
     >>> score = bcubed_f1_by_true_cluster(list("aabbbb"), [1, 1, 1, 1, 2, 2])
     >>> round(score, 12)  # 2 * 5/8 * 3/4 / (5/8 + 3/4) = 15/22
@@ -110,7 +124,8 @@ def bcubed_f1_by_true_cluster(precision: float, recall: float) -> float:
 
 @by_pred_cluster(
     "mean over predicted clusters, each once, of the mean over its items of tp / (tp + fp)",
-    source="er-evaluation",
+    caution="Each predicted cluster counts once, so splitting off many small ones raises it.",
+    worked="(5/9 + 1) / 2",
     example="""
     >>> bcubed_precision_by_pred_cluster(list("aabbbb"), [1, 1, 1, 1, 2, 2])  # (1/2 + 1) / 2
     0.75
@@ -123,7 +138,7 @@ def bcubed_precision_by_pred_cluster(precision: float, recall: float) -> float:
 
 @by_pred_cluster(
     "mean over predicted clusters, each once, of the mean over its items of tp / (tp + fn)",
-    source="er-evaluation",
+    worked="(5/6 + 1/2) / 2",
     example="""
     >>> labels_true, labels_pred = list("aabbbb"), [1, 1, 1, 1, 2, 2]
     >>> bcubed_recall_by_pred_cluster(labels_true, labels_pred)  # ((1 + 1/2) / 2 + 1/2) / 2
@@ -137,7 +152,7 @@ def bcubed_recall_by_pred_cluster(precision: float, recall: float) -> float:
 
 @by_pred_cluster(
     "2 P R / (P + R), with P = bcubed_precision_by_pred_cluster and R = bcubed_recall_by_pred_cluster",
-    source="er-evaluation",
+    worked="2 * 7/9 * 2/3 / (7/9 + 2/3)",
     example="""
     >>> score = bcubed_f1_by_pred_cluster(list("aabbbb"), [1, 1, 1, 1, 2, 2])
     >>> round(score, 12)  # 2 * 3/4 * 5/8 / (3/4 + 5/8) = 15/22
@@ -151,12 +166,18 @@ def bcubed_f1_by_pred_cluster(precision: float, recall: float) -> float:
 
 # For unbalanced data
 
-ADAPTED: dict[str, Any] = {"source": "Moreno and Dias 2015", "unweighted_only": True, "experimental": True}
+ADAPTED: dict[str, Any] = {
+    "source": "Moreno and Dias 2015",
+    "unweighted_only": True,
+    "experimental": True,
+    "use": "Use it to compare with papers that report adapted BCubed on unbalanced data; otherwise use f1.",
+}
 
 
 @bcubed.mean_over_items(
     "(tp / (tp + fp))^2",
     **ADAPTED,
+    caution="Do not compare it with BCubed precision: the shares are squared, so it is never larger.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
     >>> adapted_bcubed_precision(labels_true, labels_pred)  # (4 * 1 + 4 * (2/4)**2) / 8
@@ -172,6 +193,7 @@ def adapted_bcubed_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> 
 @bcubed.mean_over_items(
     "(tp / (tp + fn))^2",
     **ADAPTED,
+    caution="Do not compare it with BCubed recall: the shares are squared, so it is never larger.",
     example="""
     >>> adapted_bcubed_recall(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (2/4)**2
     0.25
@@ -189,6 +211,7 @@ def adapted_bcubed_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Flo
     bcubed["adapted_bcubed_recall"],
     slopes=slopes_of_f1,
     **ADAPTED,
+    caution="Do not compare it with BCubed F1: the shares are squared, so it is never larger.",
     example="""
     >>> score = adapted_bcubed_f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
     >>> round(score, 12)  # 2 * 5/8 * 1/4 / (5/8 + 1/4) = 5/14
@@ -214,7 +237,12 @@ def adapted_bcubed_f1(p: Floats | float, r: Floats | float, beta: float) -> Floa
 
 CHANCE: dict[str, Any] = {"source": "fastbcubed", "unweighted_only": True, "labelled_only": True}
 by_chance = partial(bcubed.of_sums, of="losses by chance")
-beyond = partial(bcubed.of_sums, of=("losses by chance", "losses"))
+beyond = partial(
+    bcubed.of_sums,
+    of=("losses by chance", "losses"),
+    caution="The adjustment makes little difference if clusters are small; and it does not say how many items are"
+    " wrong.",
+)
 
 
 def beyond_chance(loss: float, expected: float, same: bool) -> float:
@@ -230,6 +258,10 @@ def beyond_chance(loss: float, expected: float, same: bool) -> float:
     " sizes a, M predicted clusters of sizes b",
     best="neither",
     **CHANCE,
+    use="Use it to see what precision a prediction with clusters of these sizes has by chance;"
+    " adjusted_bcubed_precision corrects for it.",
+    caution="It depends on the prediction only through its number of clusters; it is the baseline for precision.",
+    worked="2/4 + (1 - 2/4) * (2 * 1 + 2 * 1) / (4 * 3)",
     example="""
     >>> chance_bcubed_precision(list("aaab"), [1, 1, 2, 2])  # 2/4 + (1 - 2/4) * 3 * 2 / (4 * 3)
     0.75
@@ -245,6 +277,10 @@ def chance_bcubed_precision(of_precision: float, of_recall: float, same: bool) -
     " sizes a, M predicted clusters of sizes b",
     best="neither",
     **CHANCE,
+    use="Use it to see what recall a prediction with clusters of these sizes has by chance; adjusted_bcubed_recall"
+    " corrects for it.",
+    caution="It depends on the prediction only through the sizes of its clusters; it is the baseline for recall.",
+    worked="2/4 + (1 - 2/4) * (3 * 2 + 1 * 0) / (4 * 3)",
     example="""
     >>> chance_bcubed_recall(list("aabb"), [1, 1, 1, 2])  # 2/4 + (1 - 2/4) * 3 * 2 / (4 * 3)
     0.75
@@ -260,6 +296,8 @@ def chance_bcubed_recall(of_precision: float, of_recall: float, same: bool) -> f
     " are identical, else 0",
     low=-inf,
     **CHANCE,
+    use="Use it where clusters are few and large, so that chance alone gives a high precision.",
+    worked="(2/3 - 2/3) / (1 - 2/3)",
     example="""
     Precision is 3/4 here, just what shuffled items get.
 
@@ -279,6 +317,8 @@ def adjusted_bcubed_precision(
     " identical, else 0",
     low=-inf,
     **CHANCE,
+    use="Use it where clusters are few and large, so that chance alone gives a high recall.",
+    worked="(3/4 - 3/4) / (1 - 3/4)",
     example="""
     >>> score = adjusted_bcubed_recall(list("aabb"), [1, 1, 2, 3])
     >>> round(score, 12)  # E = 2/4 + 2/4 * 2 * 1 / (4 * 3) = 7/12; (3/4 - 7/12) / (1 - 7/12)
@@ -299,6 +339,8 @@ WITHOUT = "each without the item itself"
 @elm.mean_over_items(
     f"tp / (tp + fp), {WITHOUT}; 1 if alone in its predicted cluster",
     leave_one_out=True,
+    use="Use it where most items are singletons: unlike precision, it gives an item no credit for being with itself.",
+    caution="A predicted singleton scores 1 whatever its true cluster: read it with elm_recall.",
     example="""
     >>> elm_precision(list("aabb"), [1, 1, 1, 2])  # (1/2 + 1/2 + 0/2 + 1) / 4; the last is alone
     0.5
@@ -312,6 +354,8 @@ def elm_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @elm.mean_over_items(
     f"tp / (tp + fn), {WITHOUT}; 1 if alone in its true cluster",
     leave_one_out=True,
+    use="Use it where most items are singletons: unlike recall, it gives an item no credit for being with itself.",
+    caution="A true singleton scores 1 whatever its predicted cluster: read it with elm_precision.",
     example="""
     >>> elm_recall(list("aabb"), [1, 1, 1, 2])  # (1/1 + 1/1 + 0/1 + 0/1) / 4
     0.5
@@ -327,6 +371,8 @@ def elm_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     elm["elm_precision"],
     elm["elm_recall"],
     slopes=slopes_of_f1,
+    use="Use it in addition to f1 where most items are singletons: it gives a prediction of singletons no credit.",
+    caution="It is far below f1 if clusters are small: do not compare it with BCubed scores reported by others.",
     example="""
     >>> elm_f1(list("aabb"), [1, 1, 1, 2])  # 2 * 1/2 * 1/2 / (1/2 + 1/2)
     0.5
@@ -344,6 +390,9 @@ def elm_f1(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
 @elm.mean_over_items(
     f"tp / (tp + (fp + fn) / 2), {WITHOUT}; 1 if alone in both clusters",
     leave_one_out=True,
+    use="Use it where most items are singletons and each item needs its own score; elm_f1 is a single value for all"
+    " items.",
+    caution="It is never larger than elm_f1, and far below f1 if clusters are small: say which you report.",
     example="""
     >>> score = elm_mean_f1(list("aabb"), [1, 1, 1, 2])
     >>> round(score, 12)  # (1 / (1 + 1/2) + 1 / (1 + 1/2) + 0 + 0) / 4 = 1/3

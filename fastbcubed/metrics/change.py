@@ -22,6 +22,7 @@ ABOUT: dict[str, Any] = {
     "source": "van Staden and Grubb 2024",
     "note": "For each item, stable, split and merged are the total weights of the items that share its cluster in "
     "baseline and experiment (including itself), only in the baseline, and only in the experiment.",
+    "caution": "It says how much changed, not whether the change is right; judging that needs a truth.",
 }
 diff = Family("diff", **ABOUT)
 
@@ -31,6 +32,8 @@ diff.alias(
     **ABOUT,
     summary="Mean over items of the share of an item's baseline cluster that is no longer with it.",
     definition="mean over items of split / (stable + split)",
+    use="Use it to say what share of an item's baseline cluster a new run takes from it; the counterpart is"
+    " merge_rate.",
     example="""
     >>> split_rate(list("aaaabbbb"), [1, 1, 1, 1, 2, 2, 3, 3])  # (4 * 0 + 4 * 2/4) / 8
     0.25
@@ -42,6 +45,7 @@ diff.alias(
     **ABOUT,
     summary="Mean over items of the share of an item's experiment cluster that was not with it before.",
     definition="mean over items of merged / (stable + merged)",
+    use="Use it to say what share of an item's new cluster was not with it before; the counterpart is split_rate.",
     example="""
     >>> merge_rate(list("aabbcccc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (4 * 2/4 + 4 * 0) / 8
     0.25
@@ -51,6 +55,7 @@ diff.alias(
 
 @diff.mean_over_items(
     "split / (stable + split + merged)",
+    use="Use it for the part of jaccard_distance that is due to splits, or to merges: the two add up to it.",
     example="""
     >>> split_jaccard_distance(list("aabb"), [1, 2, 3, 3])  # (1/2 + 1/2 + 0 + 0) / 4
     0.25
@@ -63,6 +68,7 @@ def split_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Fl
 
 @diff.mean_over_items(
     "merged / (stable + split + merged)",
+    use="Use it for the part of jaccard_distance that is due to splits, or to merges: the two add up to it.",
     example="""
     >>> merge_jaccard_distance(list("abcc"), [1, 1, 2, 2])  # (1/2 + 1/2 + 0 + 0) / 4
     0.25
@@ -75,6 +81,8 @@ def merge_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Fl
 
 @diff.mean_over_items(
     "1 where split + merged > 0, else 0",
+    use="Use it to say what share of the items is affected by any change at all, as reviewers or downstream users ask;"
+    " split_rate and merge_rate say how large the change is.",
     example="""
     >>> affected_rate(list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5])  # 2 of 8 items
     0.25
@@ -99,7 +107,8 @@ EXAMPLE = """
     {value}
     """
 
-quality = Family("diff", **{**ABOUT, "note": NOTE})
+ONE_SIDE = "It is only one side of the change: read the good together with the bad."
+quality = Family("diff", **{**ABOUT, "note": NOTE, "caution": ONE_SIDE})
 
 
 def _worked(name: str, working: str, value: str) -> str:
@@ -109,6 +118,8 @@ def _worked(name: str, working: str, value: str) -> str:
 # Rates and distances, divided into their good and their bad part
 @quality.mean_over_three(
     "w(S - I) / w(B)",
+    use="Use it to judge the splits of a change, as a share of the baseline clusters; split_rate is the sum of the"
+    " good and the bad.",
     example=_worked("good_split_rate", "(1/3 + 1/3 + 2/3) / 6 = 2/9", "0.222222222222"),
     **GOOD,
 )
@@ -119,6 +130,8 @@ def good_split_rate(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(S and I) / w(B)",
+    use="Use it to judge the splits of a change, as a share of the baseline clusters; split_rate is the sum of the"
+    " good and the bad.",
     example=_worked("bad_split_rate", "no split is wrong", "0.0"),
     **BAD,
 )
@@ -129,6 +142,8 @@ def bad_split_rate(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(M and I) / w(E)",
+    use="Use it to judge the merges of a change, as a share of the new clusters; merge_rate is the sum of the good and"
+    " the bad.",
     example=_worked("good_merge_rate", "(1/3 + 1/3) / 6 = 1/9, of c and d", "0.111111111111"),
     **GOOD,
 )
@@ -139,6 +154,8 @@ def good_merge_rate(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(M - I) / w(E)",
+    use="Use it to judge the merges of a change, as a share of the new clusters; merge_rate is the sum of the good and"
+    " the bad.",
     example=_worked("bad_merge_rate", "(1/3 + 1/3) / 6 = 1/9, of c and e", "0.111111111111"),
     **BAD,
 )
@@ -149,6 +166,8 @@ def bad_merge_rate(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(S - I) / w(B or E)",
+    use="Use it to judge the splits of a change on a scale that adds up with merges; split_jaccard_distance is the sum"
+    " of the good and the bad.",
     example=_worked("good_split_distance", "(1/3 + 1/3 + 2/5) / 6 = 8/45", "0.177777777778"),
     **GOOD,
 )
@@ -159,6 +178,8 @@ def good_split_distance(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(S and I) / w(B or E)",
+    use="Use it to judge the splits of a change on a scale that adds up with merges; split_jaccard_distance is the sum"
+    " of the good and the bad.",
     example=_worked("bad_split_distance", "no split is wrong", "0.0"),
     **BAD,
 )
@@ -169,6 +190,8 @@ def bad_split_distance(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(M and I) / w(B or E)",
+    use="Use it to judge the merges of a change on a scale that adds up with splits; merge_jaccard_distance is the sum"
+    " of the good and the bad.",
     example=_worked("good_merge_distance", "(1/5 + 1/3) / 6 = 4/45", "0.088888888889"),
     **GOOD,
 )
@@ -179,6 +202,8 @@ def good_merge_distance(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(M - I) / w(B or E)",
+    use="Use it to judge the merges of a change on a scale that adds up with splits; merge_jaccard_distance is the sum"
+    " of the good and the bad.",
     example=_worked("bad_merge_distance", "(1/5 + 1/3) / 6 = 4/45", "0.088888888889"),
     **BAD,
 )
@@ -189,6 +214,8 @@ def bad_merge_distance(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "(w(S - I) + w(M and I)) / w(B or E)",
+    use="Use it to say how much of the whole change is right, or wrong: the good and the bad add up to the"
+    " jaccard_distance of the two runs.",
     example=_worked("good_distance", "8/45 + 4/45 = 4/15", "0.266666666667"),
     **GOOD,
 )
@@ -199,6 +226,8 @@ def good_distance(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "(w(S and I) + w(M - I)) / w(B or E)",
+    use="Use it to say how much of the whole change is right, or wrong: the good and the bad add up to the"
+    " jaccard_distance of the two runs.",
     example=_worked("bad_distance", "0 + 4/45", "0.088888888889"),
     **BAD,
 )
@@ -210,6 +239,9 @@ def bad_distance(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "w(B and E and I) / w(B or E)",
     source="van Staden 2024 (index)",
+    use="Use it to say how much of what two runs have in common is right, or wrong: the good and the bad add up to the"
+    " jaccard_index of the two runs.",
+    caution="It describes what did not change: it does not judge the change.",
     example=_worked("good_index", "(2/3 + 2/3 + 1/5 + 1/3 + 1/3 + 1) / 6 = 8/15", "0.533333333333"),
     **GOOD,
 )
@@ -221,6 +253,9 @@ def good_index(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "w((B and E) - I) / w(B or E)",
     source="van Staden 2024 (index)",
+    use="Use it to say how much of what two runs have in common is right, or wrong: the good and the bad add up to the"
+    " jaccard_index of the two runs.",
+    caution="It describes what did not change: it does not judge the change.",
     example=_worked("bad_index", "(1/3 + 1/3) / 6 = 1/9, of d and e", "0.111111111111"),
     **BAD,
 )
@@ -233,6 +268,8 @@ def bad_index(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "w(E and I) / w(E) - w(B and I) / w(B)",
     low=-1.0,
+    use="Use it for the change in precision from one run to the next, by item and by slice.",
+    caution="Alone, it favours splitting: read it with delta_recall.",
     example=_worked("delta_precision", "(1/3 + 1/3 + 1/3 + 1/6 - 1/6) / 6 = 1/6", "0.166666666667"),
     **GOOD,
 )
@@ -246,6 +283,8 @@ def delta_precision(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "(w(E and I) - w(B and I)) / w(I)",
     low=-1.0,
+    use="Use it for the change in recall from one run to the next, by item and by slice.",
+    caution="Alone, it favours merging: read it with delta_precision.",
     example=_worked("delta_recall", "(1/2 + 1/2) / 6 = 1/6, of c and d", "0.166666666667"),
     **GOOD,
 )
@@ -257,6 +296,8 @@ def delta_recall(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "d(E, I) - d(B, I), where d(X, Y) = 1 - w(X and Y) / w(X or Y)",
     low=-1.0,
+    use="Use it for the change in jaccard_distance to the truth: below 0, the new run is closer.",
+    caution="It weights splits like merges, and is small if few items changed, however good the change is.",
     example=_worked("delta_jaccard_distance", "-2/9", "-0.222222222222"),
     **BAD,
 )
@@ -285,6 +326,9 @@ def slopes_of_iq(delta: Floats, good: Floats, bad: Floats, beta: float) -> tuple
     slopes=slopes_of_iq,
     note=f"{NOTE} Where nothing changed it is not defined.",
     source="van Staden 2024 (quality)",
+    use="Use it to say how much of a change's size brings the run closer to the truth: 1 if it goes straight to the"
+    " truth, 0 if the run is no closer; unlike delta_jaccard_distance, it is comparable between changes.",
+    caution="It is relative to the size of the change, and uncertain if little changed.",
     example=_worked("iq", "2/9 / (16/45) = 5/8", "0.625"),
     **GOOD,
 )

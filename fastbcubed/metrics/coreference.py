@@ -45,6 +45,9 @@ def three_scores(
     *,
     of: str | tuple[str, ...],
     source: str,
+    use: str,
+    caution: str | dict[str, str],
+    worked: tuple[str, str, str],
     examples: dict[str, str],
     f1: str = "",
     paired: bool = False,
@@ -71,6 +74,9 @@ def three_scores(
                 summary=summaries[role],
                 source=source,
                 pairs_clusters=paired,
+                use=use,
+                caution=caution if isinstance(caution, str) else caution[role],
+                worked=worked[position],
                 example=examples[role],
                 three=examples["all"] if role == "f1" else "",
             )(function)
@@ -99,6 +105,14 @@ def with_f(precision: float, recall: float) -> Three:
     "Share of the fewest links that connect the entities of the {side} that the {other} has as well.",
     of="entities",
     source="Vilain et al. 1995",
+    use="Use it to compare with papers on coreference, together with lea_f1 or conll_f1.",
+    caution={
+        "precision": "It counts links, not items, and ignores singletons: merging large entities costs only one link.",
+        "recall": "It counts links, not items, and ignores singletons: one cluster of all mentions has recall 1.",
+        "f1": "It favours large clusters: one cluster of all mentions often scores higher than careful predictions; it"
+        " ignores singletons.",
+    },
+    worked=("(4 - 3) / (4 - 2)", "(4 - 3) / (4 - 2)", "2 * 1/2 * 1/2 / (1/2 + 1/2)"),
     examples={
         "precision": """
         The links a-b and f-g are right, of five that hold ab, cd and fghi together.
@@ -139,6 +153,10 @@ def muc(
     of=("entities", "pairing of mentions"),
     source="Luo 2005",
     paired=True,
+    use="Use it to compare with papers on coreference that pair entities and count mentions; ceaf_e_f1 counts"
+    " entities.",
+    caution="It pairs entities one to one: of the parts of an entity that is split, only one earns credit.",
+    worked=("(2 + 1) / 4", "(2 + 1) / 4", "2 * 3/4 * 3/4 / (3/4 + 3/4)"),
     examples={
         "precision": """
         >>> ceaf_m_precision(list("xxyyy"), [1, 1, 1, 1, 2])  # y with 1 shares 2, x no other; x with 1 and y with 2: 3
@@ -181,6 +199,18 @@ def ceaf_m(
     of=("entities", "pairing of entities"),
     source="Luo 2005",
     paired=True,
+    use="Use it to compare with papers on coreference: it is one of the three scores in conll_f1.",
+    caution={
+        "precision": "Each entity counts once whatever its size, and those without a partner lower it even if they"
+        " are pure.",
+        "recall": "Each entity counts once whatever its size, so the many small ones dominate it.",
+        "f1": "Each entity counts once whatever its size; it can prefer a mixed cluster to its pure parts.",
+    },
+    worked=(
+        "(2 * 2 / (2 + 3) + 2 * 1 / (2 + 1)) / 2",
+        "(2 * 2 / (2 + 3) + 2 * 1 / (2 + 1)) / 2",
+        "2 * 11/15 * 11/15 / (11/15 + 11/15)",
+    ),
     examples={
         "precision": """
         The entities a, bc and def, of which the response has a and de.
@@ -229,6 +259,10 @@ def ceaf_e(
     " links of only one kind",
     of="links",
     source="Luo et al. 2014",
+    use="Use it to compare with papers on coreference that report BLANC, where links between entities count too;"
+    " lea_f1 leaves them out.",
+    caution="Half of it is based on links between entities, nearly all of which are right if there are many clusters.",
+    worked=("(1/3 + 2/3) / 2", "(1/2 + 2/4) / 2", "(2 * 1 / (3 + 2) + 2 * 2 / (3 + 4)) / 2"),
     examples={
         "precision": """
         The entities ab and cde against bcx and de: one of 4 links within is right, and two of 6 between.
@@ -272,6 +306,15 @@ def blanc(within: Links, between: Links, zero_division: float = 0.0) -> Three:
     "Mean over the entities of the {side}, weighted by size, of the share of their links that the {other} has.",
     of="entities",
     source="Moosavi and Strube 2016",
+    use="Use it for coreference where large entities and their links should count, without the flaws of muc_f1 and"
+    " ceaf_e_f1.",
+    caution="An entity of one mention earns credit only if it is a singleton on both sides, so wrong singletons count"
+    " more than in BCubed.",
+    worked=(
+        "(2 * 1 / (3 - 1) + 1 * 0 / (3 - 1)) / 4",
+        "(2 * 1 / (2 - 1) + 1 * 0 / (2 - 1) + 1 * 0 / (2 - 1)) / 4",
+        "2 * 1/4 * 1/2 / (1/4 + 1/2)",
+    ),
     examples={
         "precision": """
         >>> lea_precision(list("xxyy"), [1, 1, 1, 2])  # (3 * 1/3 + 1 * 0) / 4; y is not alone in the key
@@ -309,6 +352,15 @@ def lea(
     "Mean over the mentions of the {side} of the share of a mention's entity that is also with it in the {other}.",
     of="entities",
     source="Bagga and Baldwin 1998",
+    use="Use it for coreference where key and response differ in their mentions: it is one of the three scores in"
+    " conll_f1.",
+    caution="It differs from BCubed in the mentions that only one side has, which score 0 on their own side; without"
+    " such mentions, use BCubed.",
+    worked=(
+        "(2**2 / 3 + 1**2 / 3 + 1**2 / 1) / 4",
+        "(2**2 / 2 + 1**2 / 2 + 1**2 / 2) / 4",
+        "2 * 2/3 * 3/4 / (2/3 + 3/4)",
+    ),
     examples={
         "precision": """
         >>> score = coref_bcubed_precision(["x", "x", None], [1, 1, 1])
@@ -356,6 +408,11 @@ coreference.of_sums(
     name="conll_f1",
     source="Pradhan et al. 2012",
     pairs_clusters=True,
+    use="Use it to compare with papers on coreference, which rank systems by it: it is the mean of muc_f1,"
+    " coref_bcubed_f1 and ceaf_e_f1.",
+    caution="It averages three scores that disagree on the cost of an error: use it only to compare with papers on"
+    " coreference.",
+    worked="(1/2 + 12/17 + 11/15) / 3",
     example="""
     >>> score = conll_f1(list("xxyy"), [1, 1, 1, 1])
     >>> round(score, 6)  # (4/5 + 2/3 + 4/9) / 3 = 86/135

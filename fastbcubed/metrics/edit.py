@@ -20,6 +20,10 @@ of_moves = partial(edit.of_sums, of=("clusters", "majorities"))
     " predicted clusters, m of which can keep a class of their own, that of a largest cell",
     source="Pantel and Lin 2002",
     note=STEPS,
+    use="Use it to say how many merges of two clusters and moves of one item people need to repair a prediction;"
+    " basic_merge_distance counts splits instead of moves.",
+    caution="It counts steps, of which a large data set has more: do not compare it between data sets.",
+    worked="(4 - (2 + 1)) + (2 - 2)",
     example="""
     >>> pantel_lin_distance(list("aaabb"), [1, 1, 2, 2, 2])  # move an a
     1.0
@@ -40,6 +44,10 @@ def pantel_lin_distance(
     best="higher",
     source="Pantel and Lin 2002",
     note=STEPS,
+    use="Use it to say what share of the repair steps a prediction saves, compared with starting from singletons;"
+    " pantel_lin_distance counts the steps.",
+    caution="It can be negative: a prediction may be further from the truth than singletons are.",
+    worked="1 - 1 / (4 - 2)",
     example="""
     >>> score = pantel_lin(list("aaabb"), [1, 1, 2, 2, 2])
     >>> round(score, 12)  # 1 step instead of 5 - 2
@@ -60,6 +68,9 @@ def pantel_lin(n_items: int, n_cells: int, n_true: int, n_pred: int, kept: int, 
     "(V - M) + (V - K), for V cells, M predicted and K true clusters",
     of="clusters",
     source="Menestrina et al. 2010",
+    use="Use it to say how many splits and merges of whole clusters lead to the truth; split_join counts items.",
+    caution="Moving one item costs as much as merging two clusters of a thousand; and it grows with the data.",
+    worked="(3 - 2) + (3 - 2)",
     example="""
     >>> basic_merge_distance(list("aaabb"), [1, 1, 2, 2, 2])  # split the second, merge the a's
     2.0

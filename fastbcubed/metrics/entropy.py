@@ -67,6 +67,8 @@ def mean_variation_of_information(
     sums=("entropies",),
     **LOSS,
     source="Amigó et al. 2009",
+    use="Use it to say in bits how mixed an item's predicted cluster is; the counterpart is class_entropy.",
+    caution="Alone, it rewards caution: it is 0 for singletons.",
     example="""
     >>> cluster_entropy(list("aabb"), [1, 1, 1, 1])  # log2(4/2) for each item
     1.0
@@ -83,6 +85,8 @@ def cluster_entropy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     sums=("entropies",),
     **LOSS,
     source="Bakus et al. 2002",
+    use="Use it to say in bits how scattered an item's true cluster is; the counterpart is cluster_entropy.",
+    caution="Alone, it rewards boldness: it is 0 for one cluster of all items.",
     example="""
     >>> class_entropy(list("aabb"), [1, 1, 2, 3])  # (0 + 0 + log2(2/1) + log2(2/1)) / 4
     0.5
@@ -119,6 +123,9 @@ def norm(true: float, pred: float, pred_given_true: float, average: str) -> floa
     high=inf,
     best="higher",
     source="Strehl and Ghosh 2002",
+    use="Use it as a component of other information-based scores; nmi and ami are comparable between data sets.",
+    caution="It is largest for singletons: splitting clusters never lowers it.",
+    worked="1 - 0.6887",
     example="""
     >>> mutual_info(list("aabb"), [1, 1, 2, 3])  # log2(2) - 0
     1.0
@@ -148,6 +155,9 @@ def mutual_info(true: float, pred: float, true_given_pred: float, pred_given_tru
     best="neither",
     source="Vinh et al. 2010",
     unweighted_only=True,
+    use="Use it to see how much mutual_info clusters of these sizes have by chance; ami corrects for it.",
+    caution="It depends on the prediction only through the sizes of its clusters.",
+    worked="2 * (1/2 * 1/4 * log2(4/6) + 1/2 * 2/4 * log2(8/6)) + 2 * 1/2 * 1/4 * log2(4/2)",
     example="""
     A class of 2 and a cluster of 2 share both items with the chance 1/6: 1/6 * 2/4 * log2(4 * 2 / 4), for
     two such pairs. With a cluster of 1 they share it with the chance 1/2: 1/2 * 1/4 * log2(4 / 2), four times.
@@ -168,6 +178,10 @@ def expected_mutual_info(expected: float, fixed: bool) -> float:
     sums=("entropies",),
     **LOSS,
     source="Meila 2003",
+    use="Use it if you want a metric distance between partitions in bits: it is the sum of cluster_entropy and"
+    " class_entropy.",
+    caution="It has no fixed upper bound (it can reach the logarithm of the number of items): do not compare it"
+    " between data sets.",
     example="""
     >>> variation_of_information(list("aabb"), [1, 1, 2, 3])  # 0 + 1/2
     0.5
@@ -196,6 +210,9 @@ def _explained(whole: Amount, left: Amount) -> Amount:
     "1 - H(C|K) / H(C), 1 if there is one true cluster",
     **SHARE,
     source="Rosenberg and Hirschberg 2007",
+    use="Use it to compare with scikit-learn, for how pure predicted clusters are; precision expresses this in items.",
+    caution="Alone, it rewards caution: singletons are homogeneous.",
+    worked="1 - 0.6887 / 1",
     example="""
     >>> score = homogeneity([1, 1, 2, 3], list("aabb"))
     >>> round(score, 12)  # 1 - (1/2) / (3/2)
@@ -212,6 +229,9 @@ def homogeneity(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_
     "1 - H(K|C) / H(K), 1 if there is one predicted cluster",
     **SHARE,
     source="Rosenberg and Hirschberg 2007",
+    use="Use it to compare with scikit-learn, for how complete true clusters are; recall expresses this in items.",
+    caution="Alone, it rewards boldness: one cluster of all items is complete.",
+    worked="1 - (2/4 * 1) / 0.8113",
     example="""
     >>> score = completeness(list("aabb"), [1, 1, 2, 3])
     >>> round(score, 12)  # 1 - (1/2) / (3/2)
@@ -236,6 +256,9 @@ def v_of(homogeneity: Amount, completeness: Amount, beta: float) -> Amount:
     "2 h c / (h + c), with h = homogeneity and c = completeness; 0 if both are",
     **SHARE,
     source="Rosenberg and Hirschberg 2007",
+    use="Use it to compare with papers that report it, for few clusters; for many clusters, use ami or f1.",
+    caution="With many small clusters, it is high even for uninformed predictions: singletons often score above 0.8.",
+    worked="2 * 0.3113 * 0.3837 / (0.3113 + 0.3837)",
     example="""
     >>> score = v_measure(list("aabb"), [1, 1, 2, 3])
     >>> round(score, 12)  # 2 * 1 * 2/3 / (1 + 2/3)
@@ -270,6 +293,9 @@ def v_measure(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_tr
     "2 I / (H(C) + H(K)), with I = mutual_info; 1 if both sides are one cluster, 0 if one is",
     **SHARE,
     source="Strehl and Ghosh 2002",
+    use="Use it to compare with papers that report it, for few clusters; for many clusters, use ami or f1.",
+    caution="With many small clusters, it is high even for uninformed predictions: singletons often score above 0.8.",
+    worked="2 * 0.3113 / (1 + 0.8113)",
     example="""
     >>> score = nmi(list("aabb"), [1, 1, 2, 3])
     >>> round(score, 12)  # 2 * 1 / (1 + 3/2)
@@ -304,6 +330,10 @@ def nmi(
     low=-inf,
     source="Vinh et al. 2010",
     unweighted_only=True,
+    use="Use it to compare partitions by information where 0 should mean chance; adjusted_rand does so by pairs.",
+    caution="If most true clusters are singletons, chance already explains most of the information, and a few items"
+    " change it a lot.",
+    worked="(0.3113 - 0.3113) / ((1 + 0.8113) / 2 - 0.3113)",
     example="""
     >>> score = ami(list("aabb"), [1, 1, 2, 3])
     >>> round(score, 12)  # (1 - 2/3) / (5/4 - 2/3) = 4/7
@@ -341,15 +371,21 @@ def ami(
 
 
 # Dom's code lengths
-of_code_lengths = partial(entropy.of_sums, of="code lengths")
+of_code_lengths = partial(
+    entropy.of_sums,
+    of="code lengths",
+    source="Dom 2001",
+    unweighted_only=True,
+    use="Use it to compare with papers that report Dom's code lengths; otherwise use variation_of_information.",
+)
 
 
 @of_code_lengths(
     "H(C|K) + (1 / n) sum over predicted clusters of size b of log2 binomial(b + c - 1, c - 1), for c true clusters",
     **WHOLE,
     **LOSS,
-    source="Dom 2001",
-    unweighted_only=True,
+    caution="It is in bits and has no fixed upper bound: do not compare it between data sets.",
+    worked="0.6887 + (log2(4) + log2(2)) / 4",
     example="""
     >>> score = dom_q0(list("aabb"), [1, 1, 2, 3])
     >>> round(score, 12)  # 0 + (log2(3) + log2(2) + log2(2)) / 4
@@ -365,8 +401,8 @@ def dom_q0(of_truth: float, of_prediction: float, n_items: int) -> float:
     "1 / (n D) sum over true clusters of size a of log2 binomial(a + c - 1, c - 1), with D = dom_q0; for c true"
     " clusters; 1 if there is one",
     **SHARE,
-    source="Dom 2001",
-    unweighted_only=True,
+    caution="It is not linear in the number of errors, and few readers are familiar with it.",
+    worked="(log2(3) + log2(3)) / 4 / 1.4387",
     example="""
     >>> score = dom_q2(list("aabb"), [1, 1, 2, 3])
     >>> round(score, 12)  # (log2(3) + log2(3)) / (log2(3) + log2(2) + log2(2))

@@ -38,6 +38,11 @@ of_fits = partial(matching.of_sums, of="counterparts")
     "1/N sum over predicted clusters of max over its cells of w",
     source="Zhao and Karypis 2001",
     on_covers=True,
+    use="Use it to say what share of the items is in the majority of its predicted cluster, as with topics; precision"
+    " looks at the whole cluster.",
+    caution="Alone, it rewards caution: singletons have purity 1. It considers only the largest part of each predicted"
+    " cluster.",
+    worked="(2 + 1) / 4",
     example="""
     >>> purity(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (2 + 2 + 2) / 8
     0.75
@@ -52,6 +57,11 @@ def purity(true: Fit, pred: Fit) -> float:
     "1/N sum over true clusters of max over its cells of w",
     source="Zhao and Karypis 2001",
     on_covers=True,
+    use="Use it to say what share of the items is in the largest part of its true cluster; recall looks at the whole"
+    " cluster.",
+    caution="Alone, it rewards boldness: one cluster of all items has inverse purity 1. It considers only the largest"
+    " part of each true cluster.",
+    worked="(2 + 1) / 4",
     example="""
     >>> inverse_purity(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (2 + 2) / 8
     0.5
@@ -66,6 +76,9 @@ def inverse_purity(true: Fit, pred: Fit) -> float:
     "2 P R / (P + R), with P = purity and R = inverse_purity",
     source="Amigó et al. 2009",
     on_covers=True,
+    use="Use it to compare with papers on document clustering that report purity; otherwise use f1.",
+    caution="It considers only the largest part of each cluster: how the rest is scattered makes no difference.",
+    worked="2 * 3/4 * 3/4 / (3/4 + 3/4)",
     example="""
     >>> purity_f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # 2 * 3/4 * 1/2 / (3/4 + 1/2)
     0.6
@@ -80,6 +93,10 @@ def purity_f1(true: Fit, pred: Fit) -> float:
     "sum over true clusters of (a / N) max over predicted clusters of 2 w / (a + b)",
     source="Larsen and Aone 1999",
     on_covers=True,
+    use="Use it where each true cluster needs one counterpart, as a topic needs one cluster that covers it; otherwise"
+    " use f1.",
+    caution="It considers only the best counterpart of each true cluster: other predicted clusters make no difference.",
+    worked="2/4 * 4/5 + 2/4 * 2/3",
     example="""
     Both true clusters are fitted best by the predicted one that holds two of their items and no other.
 
@@ -99,6 +116,10 @@ def class_f1(true: Fit, pred: Fit) -> float:
     source="Barnes 2015",
     note=ONE_TO_ONE,
     on_covers=True,
+    use="Use it where a delivered cluster is useful only if it is exactly right; precision also credits nearly correct"
+    " clusters.",
+    caution="A cluster of a thousand items with one error counts as completely wrong.",
+    worked="0 / 2",
     example="""
     >>> cluster_precision(list("aabc"), [1, 1, 2, 2])  # of 1 and 2, the first
     0.5
@@ -114,6 +135,10 @@ def cluster_precision(true: Fit, pred: Fit) -> float:
     source="Barnes 2015",
     note=ONE_TO_ONE,
     on_covers=True,
+    use="Use it where a true cluster counts as found only if it is exactly right; recall also credits nearly correct"
+    " clusters.",
+    caution="A cluster of a thousand items with one error counts as completely lost.",
+    worked="0 / 2",
     example="""
     >>> cluster_recall(list("aabb"), [1, 1, 2, 3])  # of a and b, the first
     0.5
@@ -129,6 +154,10 @@ def cluster_recall(true: Fit, pred: Fit) -> float:
     source="Barnes 2015",
     note=ONE_TO_ONE,
     on_covers=True,
+    use="Use it where clusters are useful only if they are exactly right; f1 also credits nearly correct clusters.",
+    caution="A cluster of a thousand items with one error counts as completely wrong, and the many small clusters"
+    " dominate it.",
+    worked="0",
     example="""
     >>> cluster_f1(list("aabb"), [1, 1, 2, 3])  # 2 * 1/3 * 1/2 / (1/3 + 1/2)
     0.4
@@ -144,11 +173,21 @@ def cluster_f1(true: Fit, pred: Fit) -> float:
 
 
 # The closest cluster on the other side
-@of_fits(
-    "1/M sum over predicted clusters of max over true clusters of w / (a + b - w)",
+of_closest = partial(
+    of_fits,
     source="Maidasani et al. 2012",
     weights_inside=True,
     on_covers=True,
+    use="Use it where clusters count equally and nearly correct ones earn partial credit, which cluster_f1 does not"
+    " give.",
+    caution="Each cluster counts once, so the many small ones dominate it; and it considers only the closest"
+    " counterpart.",
+)
+
+
+@of_closest(
+    "1/M sum over predicted clusters of max over true clusters of w / (a + b - w)",
+    worked="(2/3 + 1/2) / 2",
     example="""
     >>> score = closest_cluster_precision(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
     >>> round(score, 12)  # (2/4 + 2/6 + 2/4) / 3 = 4/9
@@ -160,11 +199,9 @@ def closest_cluster_precision(true: Fit, pred: Fit) -> float:
     return pred.jaccard / pred.clusters
 
 
-@of_fits(
+@of_closest(
     "1/K sum over true clusters of max over predicted clusters of w / (a + b - w)",
-    source="Maidasani et al. 2012",
-    weights_inside=True,
-    on_covers=True,
+    worked="(2/3 + 1/2) / 2",
     example="""
     >>> closest_cluster_recall(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (2/4 + 2/4) / 2
     0.5
@@ -175,11 +212,9 @@ def closest_cluster_recall(true: Fit, pred: Fit) -> float:
     return true.jaccard / true.clusters
 
 
-@of_fits(
+@of_closest(
     "2 P R / (P + R), with P = closest_cluster_precision and R = closest_cluster_recall",
-    source="Maidasani et al. 2012",
-    weights_inside=True,
-    on_covers=True,
+    worked="2 * 7/12 * 7/12 / (7/12 + 7/12)",
     example="""
     >>> score = closest_cluster_f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
     >>> round(score, 12)  # 2 * 4/9 * 1/2 / (4/9 + 1/2) = 8/17
@@ -202,6 +237,9 @@ def closest_cluster_f1(true: Fit, pred: Fit) -> float:
     source="Talburt et al. 2007",
     note=COUNTS,
     labelled_only=True,
+    use="Use it to compare with entity-resolution papers that report the Talburt–Wang index; otherwise use f1.",
+    caution="It only counts cells: a cell of one item has the same weight as a cell of a thousand.",
+    worked="sqrt(2 * 2) / 3",
     example="""
     >>> score = talburt_wang(list("aabb"), [1, 2, 2, 2])
     >>> round(score, 12)  # sqrt(2 * 2) / 3: two clusters on each side meet in three cells
@@ -225,6 +263,8 @@ def slopes_of_k(p: Floats | float, r: Floats | float, beta: float) -> tuple[Any,
     slopes=slopes_of_k,
     source="Barnes 2015",
     note="",
+    use="Use it to compare with papers that report the K measure: the geometric mean of precision and recall.",
+    caution="It is never smaller than f1: do not compare it with the F1 of others.",
     example="""
     >>> score = k_measure(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
     >>> round(score, 6)  # sqrt(3/4 * 1/2)
@@ -244,6 +284,10 @@ def k_measure(p: Floats | float, r: Floats | float, beta: float) -> Floats | flo
     source="van Dongen 2000",
     labelled_only=True,
     weights_inside=True,
+    use="Use it if you want a metric distance that says how many items to move; basic_merge_distance counts steps on"
+    " whole clusters.",
+    caution="It is in the unit of the weights: do not compare it between data sets of different sizes.",
+    worked="2 * 4 - (2 + 1) - (2 + 1)",
     example="""
     >>> split_join(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # 2 * 8 - (2 + 2 + 2) - (2 + 2)
     6.0
@@ -259,6 +303,10 @@ def split_join(true: Fit, pred: Fit) -> float:
     of="pairing by weight",
     source="Meila and Heckerman 2001",
     pairs_clusters=True,
+    use="Use it where each cluster represents one class, as in unsupervised classification; for many clusters, use f1.",
+    caution="A true cluster that is split gets credit for one part only, and the search can take long on large"
+    " components.",
+    worked="(2 + 1) / 4",
     example="""
     One cluster of each side is left over, and the largest cell is not used: 3 alone is less than 2 + 2.
 

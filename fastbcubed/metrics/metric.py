@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from fastbcubed.errors import MetricError, arg
-from fastbcubed.metrics.cautions import CAUTIONS
 from fastbcubed.runtime.arguments import number
 from fastbcubed.types import Floats
 
@@ -76,6 +75,9 @@ class Metric:
     alias_of: str | None = None
     saved: Literal["", "mean", "other"] = ""  # loaded without its function: whether it is a mean over items
     note: str = ""  # the meaning of the letters in the definition
+    use: str = field(default="", repr=False)  # a sentence on when to use it
+    caution: str = field(default="", repr=False)  # a sentence or two on when not to
+    worked: str = field(default="", repr=False)  # the arithmetic of true clusters ab, cd and predicted abc, d
     example: str = field(default="", repr=False)  # the doctest of its function in `fastbcubed.metrics`
     also: Mapping[str, Page] = field(default_factory=dict, repr=False)  # further functions of it, by name
     score: InitVar[Callable[[Any, Any], float] | None] = (
@@ -103,11 +105,6 @@ class Metric:
     def of_mentions(self) -> bool:
         """Whether the score counts the mentions of both sides; runs are then not restricted to common items."""
         return not OF_MENTIONS.isdisjoint(self.sums)
-
-    @property
-    def caution(self) -> str:
-        """Advice on when not to use the score; empty for a user's own score."""
-        return CAUTIONS.get(self.name) or CAUTIONS.get(self.alias_of or "", "")
 
     @property
     def names_matrix(self) -> bool:

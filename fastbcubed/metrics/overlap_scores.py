@@ -148,6 +148,9 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
         source="Rosales-Méndez and Ramírez-Cruz 2013",
         options={"match": match, "similarity": similarity},
         covers_only=True,
+        use="Use it for overlapping clusters where it matters not only how many clusters two items share, but also"
+        " which clusters these are; f1 only counts how many.",
+        caution="It has two interpretations that differ (see match): say which you report.",
     )
     matrix = partial(_matrix, match, similarity)
     which = "of all" if match == "global" else "that both are in"
@@ -214,6 +217,11 @@ TOLD = (
     "with H(X) the entropy of a cluster X, and H(X|Y) the least entropy of it given one cluster Y that shares an item"
     " with it"
 )
+MCDAID: dict[str, str] = {
+    "source": "McDaid et al. 2011",
+    "use": "Use it to compare with papers on overlapping communities; omega is adjusted for chance.",
+    "caution": "It considers only the best counterpart of each cluster.",
+}
 of_entropies = partial(overlap.of_sums, of="entropies of clusters")
 
 
@@ -223,6 +231,9 @@ of_entropies = partial(overlap.of_sums, of="entropies of clusters")
     of="shared clusters",
     low=-inf,
     source="Collins and Dent 1988",
+    use="Use it for overlapping clusters where 0 should mean chance; without overlap, it equals adjusted_rand.",
+    caution="If clusters are many and small, pairs that share no cluster on either side dominate it.",
+    worked="(3/6 - (4 * 3 + 2 * 3) / 36) / (1 - (4 * 3 + 2 * 3) / 36)",
     example="""
     >>> omega(list("aabb"), [1, 1, 1, 2])  # 3 of 6 pairs agree; expected (2 * 3 + 4 * 3) / 6**2
     0.0
@@ -239,6 +250,11 @@ def omega(all_pairs: int, same: int, expected: int) -> float:
     "1 - ((mean over true clusters of H(X|Y) / H(X)) + mean over predicted clusters of H(X|Y) / H(X)) / 2,"
     f" {TOLD}; 0/0 is 1",
     source="Lancichinetti et al. 2009",
+    use="Use it to compare with papers on overlapping communities that report the first overlapping NMI; otherwise use"
+    " onmi_max.",
+    caution="Each cluster counts once, and it can be high for unrelated clusterings: onmi_max was designed to correct"
+    " this.",
+    worked="1 - (1.3774 / 2 + 1.2326 / 2) / 2",
     example="""
     >>> score = onmi_lfk(list("aabb"), [1, 1, 1, 2])  # H(X) = 1, H(Y) = 0.8113, H(X, Y) = 1.5
     >>> round(score, 4)  # 1 - ((1.5 - 0.8113) / 1 + (1.5 - 1) / 0.8113) / 2
@@ -257,7 +273,8 @@ def onmi_lfk(true: Left, pred: Left) -> float:
 @of_entropies(
     "(sum over clusters of both sides of H(X) - H(X|Y)) / (2 max(sum over true clusters of H(X), sum over predicted"
     f" clusters of H(X))), {TOLD}; 0/0 is 1 for identical clusterings, else 0",
-    source="McDaid et al. 2011",
+    **MCDAID,
+    worked="((2 - 1.3774) + (1.6226 - 1)) / 2 / 2",
     example="""
     >>> score = onmi_max(list("aabb"), [1, 1, 1, 2])  # H(X) = 1, H(Y) = 0.8113, H(X, Y) = 1.5
     >>> round(score, 4)  # (1 + 0.8113 - 1.5) / 1
@@ -272,7 +289,8 @@ def onmi_max(true: Left, pred: Left) -> float:
 @of_entropies(
     "(sum over clusters of both sides of H(X) - H(X|Y)) / sum over clusters of both sides of H(X),"
     f" {TOLD}; 0/0 is 1 for identical clusterings, else 0",
-    source="McDaid et al. 2011",
+    **MCDAID,
+    worked="((2 - 1.3774) + (1.6226 - 1)) / 2 / ((2 + 1.6226) / 2)",
     example="""
     >>> score = onmi_mean(list("aabb"), [1, 1, 1, 2])  # H(X) = 1, H(Y) = 0.8113, H(X, Y) = 1.5
     >>> round(score, 4)  # (1 + 0.8113 - 1.5) / ((1 + 0.8113) / 2)

@@ -37,6 +37,12 @@ pairs = Family(
 #: Decorators that declare a score of the confusion matrix of pairs, and of the pairs on which the sides differ.
 of_pairs = partial(pairs.of_sums, of="pairs")
 of_wrong_pairs = partial(pairs.of_sums, of="wrong pairs")
+#: Advice on counts of pairs.
+OF_COUNTS = (
+    "Use it where you need counts of pairs, for costs of links or a score of your own; pair_precision and"
+    " pair_recall are the shares."
+)
+LARGE_CLUSTERS = "A few large clusters dominate it, and it ignores singletons."
 
 
 def share(part: Number, whole: Number) -> Number:
@@ -49,6 +55,8 @@ def share(part: Number, whole: Number) -> Number:
 @of_pairs(
     "TP",
     high=inf,
+    use=OF_COUNTS,
+    caution="It grows with the squares of cluster sizes: a few large clusters dominate it.",
     example="""
     >>> pair_tp(list("aaabb"), [1, 1, 2, 2, 2])  # one pair of a, one of b
     2.0
@@ -63,6 +71,8 @@ def pair_tp(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     "FP",
     high=inf,
     best="lower",
+    use=OF_COUNTS,
+    caution="It grows with the squares of cluster sizes: one large wrong merge outweighs thousands of small ones.",
     example="""
     >>> pair_fp(list("aaabb"), [1, 1, 2, 2, 2])  # an a with each b
     2.0
@@ -77,6 +87,9 @@ def pair_fp(fp: Number, fn: Number) -> Number:
     "FN",
     high=inf,
     best="lower",
+    use=OF_COUNTS,
+    caution="It grows with the squares of cluster sizes: one large cluster that is split outweighs thousands of small"
+    " ones.",
     example="""
     >>> pair_fn(list("aaabb"), [1, 1, 2, 2, 2])  # an a from each other a
     2.0
@@ -92,6 +105,8 @@ def pair_fn(fp: Number, fn: Number) -> Number:
 @of_pairs(
     "TN",
     high=inf,
+    use=OF_COUNTS,
+    caution="With many clusters it is nearly all pairs, whatever the prediction.",
     example="""
     >>> pair_tn(list("aaabb"), [1, 1, 2, 2, 2])  # 10 pairs in all, less 2 + 2 + 2
     4.0
@@ -104,6 +119,9 @@ def pair_tn(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 @of_pairs(
     "TP / (TP + FP), 1 if no pair is together in the prediction",
+    use="Use it where people judge links: it is the share of the predicted links that are right; precision is the"
+    " counterpart by item.",
+    caution="One large wrong merge dominates it, and singletons, which are in no pair, do not count.",
     example="""
     >>> pair_precision(list("aaabb"), [1, 1, 2, 2, 2])  # 2 / (2 + 2)
     0.5
@@ -116,6 +134,9 @@ def pair_precision(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 @of_pairs(
     "TP / (TP + FN), 1 if no pair belongs together",
+    use="Use it where people judge links: it is the share of the true links that were found; recall is the counterpart"
+    " by item.",
+    caution="A few large true clusters dominate it, and it ignores singletons.",
     example="""
     >>> pair_recall(list("aaabb"), [1, 1, 2, 2, 2])  # 2 / (2 + 2)
     0.5
@@ -128,6 +149,10 @@ def pair_recall(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 @of_pairs(
     "2 TP / (2 TP + FP + FN), 1 if no pair is together on either side",
+    use="Use it to compare with linkers that report pairwise F1; together with f1, it shows whether large clusters"
+    " dominate.",
+    caution="A few large clusters dominate it, and it ignores singletons; it violates two of the four constraints of"
+    " Amigó et al.",
     example="""
     >>> pair_f1(list("aaab"), [1, 1, 1, 1])  # 2 * 1/2 * 1 / (1/2 + 1), with P = 3 / 6
     0.6666666666666666
@@ -145,6 +170,9 @@ def pair_f1(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 @of_pairs(
     "(TP + TN) / (TP + FP + FN + TN), 1 if there is one item",
     source="Rand 1971",
+    use="Use it to compare with papers that report it; adjusted_rand corrects it for chance.",
+    caution="With many clusters, nearly all pairs are correctly separated, so it is close to 1 for almost any"
+    " prediction.",
     example="""
     >>> rand(list("aaabb"), [1, 1, 2, 2, 2])  # (2 + 4) / 10
     0.6
@@ -161,6 +189,9 @@ def rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     " cluster, or singletons",
     low=-1.0,
     source="Hubert and Arabie 1985",
+    use="Use it to compare partitions with few clusters, such as those of k-means, where 0 should mean chance; for"
+    " many small clusters use f1.",
+    caution="A few large clusters dominate it, and with many clusters it approaches pair_f1.",
     example="""
     >>> score = adjusted_rand(list("aaabb"), [1, 1, 2, 2, 2])
     >>> round(score, 12)  # 2 * (2 * 4 - 2 * 2) / (4 * 6 + 4 * 6) = 1/6
@@ -175,6 +206,8 @@ def adjusted_rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 @of_pairs(
     "TP / (TP + FP + FN), 1 if no pair is together on either side",
+    use="Use it to compare with papers that report the Jaccard index of pairs; it ranks predictions as pair_f1 does.",
+    caution=LARGE_CLUSTERS,
     example="""
     >>> pair_jaccard(list("aaab"), [1, 1, 1, 1])  # 3 / (3 + 3 + 0)
     0.5
@@ -188,6 +221,9 @@ def pair_jaccard(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 @of_pairs(
     "sqrt(P R), with P = pair_precision and R = pair_recall",
     source="Fowlkes and Mallows 1983",
+    use="Use it to compare with papers that report the Fowlkes–Mallows index; it is the geometric mean of"
+    " pair_precision and pair_recall.",
+    caution=LARGE_CLUSTERS,
     example="""
     >>> pair_fowlkes_mallows(list("aaabb"), [1, 1, 2, 2, 2])  # sqrt(2/4 * 2/4)
     0.5
@@ -215,6 +251,9 @@ def pair_fowlkes_mallows(tp: Number, fp: Number, fn: Number, tn: Number) -> Numb
     high=inf,
     best="lower",
     source="Mirkin 1996",
+    use="Use it if you want a metric distance between partitions that counts pairs; variation_of_information is one in"
+    " bits.",
+    caution="It counts pairs, in numbers that cannot be compared between data sets.",
     example="""
     >>> mirkin(list("aaabb"), [1, 1, 2, 2, 2])  # 2 * (2 + 2)
     8.0

@@ -22,7 +22,6 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 
 import formulas
 from pages_from_code import MOVED, PAGE, example, linked, score_page
-from uses import USES
 
 TRUTH = ({*"abcd"}, {*"efg"}, {*"hi"}, {*"jk"}, {*"l"})
 PREDICTION = ({*"abe"}, {*"cdfg"}, {*"hjk"}, {*"i"}, {*"l"})
@@ -75,16 +74,16 @@ def test_what_a_formula_looks_like() -> None:
     assert text.endswith("</math>; n items")
 
 
-@pytest.mark.parametrize("name", [name for name, page in PAGE.items() if name == page])
+@pytest.mark.parametrize("name", METRICS)
 def test_pages_say_when_to_use_a_score(name: str) -> None:
     """In a sentence, before the one or two that say when not, with a link to another score."""
-    text = USES[name]
+    text, page = METRICS[name].use, score_page(METRICS[PAGE[name]])
     assert text.startswith("Use it ") and text.endswith(".") and text.count(". ") == 0
-    assert "](" in linked(text, name)
+    assert "](" in linked(text, PAGE[name])
+    assert f"{linked(text, PAGE[name])}\n\n{linked(METRICS[name].caution, PAGE[name])}" in page
 
 
 def test_names_of_one_score_share_a_page() -> None:
-    assert set(USES) == {name for name, page in PAGE.items() if name == page}
     aliases = {m.name for m in METRICS.values() if m.alias_of and m.family != "diff"}
     assert aliases == {Path(page).name for page in MOVED} and len(aliases) == 13
     page = score_page(METRICS["f1"])
