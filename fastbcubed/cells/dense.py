@@ -181,7 +181,9 @@ class PairTable:
         """Return the table that suits the rows; None if few rows have the same pair of keys."""
         n_rows = true_keys.size
         if n_rows < FEWEST_TO_SAMPLE:  # searching for frequent pairs would cost as much time as they save
-            return None if n_rows < FEWEST_ROWS else cls._box(n_rows, true_keys, pred_keys, ROWS_PER_CELL)
+            if n_rows < FEWEST_ROWS or cls._box(n_rows, true_keys[::64], pred_keys[::64], ROWS_PER_CELL) is None:
+                return None  # the ranges of some keys are too wide already
+            return cls._box(n_rows, true_keys, pred_keys, ROWS_PER_CELL)
         rows = sampled_rows(n_rows)
         true, pred = true_keys[rows], pred_keys[rows]
         found = cls._whole(n_rows, true, pred, ROWS_PER_CELL) or cls._frequent(n_rows, true, pred)

@@ -165,7 +165,10 @@ def find_heavy_in_sample(sample: NDArray[np.int64]) -> NDArray[np.int64]:
 def frequent_keys(sample: NDArray[np.int64], most: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the keys that occur more than `most` times in a sample, ascending, and their counts."""
     groups = (sample.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(52)  # 4,096 groups of keys
-    candidates = sample[np.bincount(groups.view(np.int64))[groups] > most]  # leaves few keys to sort
+    sizes = np.bincount(groups.view(np.int64))
+    if sizes.max(initial=0) <= most:
+        return NO_KEYS, NO_KEYS
+    candidates = sample[sizes[groups] > most]  # leaves few keys to sort
     found, counts = np.unique(candidates, return_counts=True)
     return found[counts > most], counts[counts > most]
 

@@ -129,6 +129,14 @@ class AlignedItems:
         """Return the keys of the labels of all rows, for the truth and for the prediction."""
         return self._alignment.true_keys, self._alignment.pred_keys
 
+    def integer_labels(self) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """Return the labels of both sides as integers, uint64 reinterpreted; None unless all rows have such labels."""
+        plain = all(
+            self._rows[side] is None and own.labels.kind == "integer" and own.labels.null_rows is None
+            for side, own in self._sides.items()
+        )
+        return self.label_keys() if plain else None
+
     def in_prediction(self) -> tuple[NDArray[np.bool_], NDArray[Any]]:
         """Return the mask of rows that are in the prediction, with policies applied, and the keys of their clusters."""
         keys, absent = self._alignment.pred_keys, self._alignment.absent_pred

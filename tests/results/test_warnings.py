@@ -503,6 +503,16 @@ def test_labels_that_differ_are_compared_before_the_cell_of_each_item_is_found()
     assert "same-input" in found(truth, noisy, noise="noise")
 
 
+@pytest.mark.parametrize("policy", [{}, {"nulls": "singleton"}, {"noise": 7}])
+def test_integers_matched_by_position_are_compared_by_value(policy: dict[str, Any]) -> None:
+    """A row without a cluster on a side, by a null or by noise, says nothing; nor do the bits of an unsigned integer."""
+    signed = pa.array([-1, 7, 3, 4, 4] * 6, pa.int64())
+    other = [None, None, 3, 4, 4] if "nulls" in policy else [-1, 7, 3, 4, 4]
+    assert "same-input" in found(signed, pa.array(other * 6, pa.int32()), **policy)
+    assert "same-input" not in found(signed, pa.array([-1, 7, 3, 4, 5] * 6), **policy)
+    assert "same-input" not in found(signed, pa.array([2**64 - 1, 7, 3, 4, 4] * 6, pa.uint64()), **policy)
+
+
 RECORDS = pa.table({"unique_id": [1, 2, 3, 4, 5], "cluster": [0, 0, 1, 1, 2]})
 #: A run that keeps the column of the truth, in another order, as text, with an item more; and one that is perfect.
 KEPT = pa.table(
