@@ -505,7 +505,7 @@ def test_labels_that_differ_are_compared_before_the_cell_of_each_item_is_found()
 
 @pytest.mark.parametrize("policy", [{}, {"nulls": "singleton"}, {"noise": 7}])
 def test_integers_matched_by_position_are_compared_by_value(policy: dict[str, Any]) -> None:
-    """A row without a cluster on a side, by a null or by noise, says nothing; nor do the bits of an unsigned integer."""
+    """A row without a cluster on a side, by a null or by noise, says nothing; nor do the bits of unsigned ones."""
     signed = pa.array([-1, 7, 3, 4, 4] * 6, pa.int64())
     other = [None, None, 3, 4, 4] if "nulls" in policy else [-1, 7, 3, 4, 4]
     assert "same-input" in found(signed, pa.array(other * 6, pa.int32()), **policy)
