@@ -148,7 +148,8 @@ gates [evaluate] with gates: list of {gate, passed, score, slice, value, at_leas
 gates [diff] with gates: list of {gate, passed, score, slice, value, at_least | at_most}; for an end of an interval
     also low, high, level, of
 gates [compare estimate] with gates: as for evaluate; for several runs also run
-[] [metrics] name, family, range, better, summary, definition, source, reference, alias_of, notes, use, caution of a score
+[] [metrics] name, family, range, better, summary, definition, source, reference, alias_of, notes, use, caution of a
+    score
 seed, n_random [constraints] the arguments of these names
 checks [constraints] check -> what it demands
 scores [constraints] score -> better, amigo_test_cases, checks {check -> verdict, tried, smallest (the smallest

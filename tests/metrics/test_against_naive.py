@@ -12,7 +12,6 @@ from collections import Counter
 from fractions import Fraction
 
 import naive
-import naive_overlap
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,6 +19,7 @@ from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import POLICIES, Pair, pairs, weights
+from twins import mean_of
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, SliceError, WeightError
@@ -31,24 +31,14 @@ MATRIX = ("tp", "fp", "fn", "tn")
 LOSSES = {"precision_loss": "over_merge_rate", "recall_loss": "under_merge_rate"}
 #: A true negative is a difference that may lose 12 bits before it is added up anew.
 RELATIVE = {"tp": 1e-15, "fp": 1e-15, "fn": 1e-15, "tn": 2**-52 * 2**14}
-OVERLAP = {"omega": naive_overlap.omega} | {
-    f"onmi_{which}": getattr(naive_overlap, f"onmi_{which}") for which in ("lfk", "max", "mean")
-}
-EQUAL_WEIGHTS_ONLY = {
-    *OVERLAP,
-    *(f"adapted_bcubed_{which}" for which in ("precision", "recall", "f1")),
-    *(f"{kind}_bcubed_{which}" for kind in ("chance", "adjusted") for which in ("precision", "recall")),
-}
-COMPLETE_LABELS_ONLY = {
-    *OVERLAP,
-    *(f"{kind}_bcubed_{which}" for kind in ("chance", "adjusted") for which in ("precision", "recall")),
-    *naive.WITH_TN,
-}
+OF_FAMILIES = {m.name: m for m in METRICS.values() if m.family in WITH_TWINS}
+EQUAL_WEIGHTS_ONLY = {name for name, m in OF_FAMILIES.items() if m.unweighted_only}
+COMPLETE_LABELS_ONLY = {name for name, m in OF_FAMILIES.items() if m.labelled_only or m.uses_tn}
 PARTS = ("precision", "recall", "f1", "mean_f1")
 ALIASES = {f"bcubed_{name}": name for name in PARTS}
 ALIASES |= {f"extended_bcubed_{name}": name for name in PARTS}
 ALIASES |= {f"extended_elm_{name}": f"elm_{name}" for name in PARTS}
-COVERS_ONLY = {f"cice_bcubed_{name}" for name in PARTS}
+COVERS_ONLY = {name for name, m in OF_FAMILIES.items() if m.covers_only}
 BETAS = [1, 1, 0.5, 2, 0, math.inf]
 
 
@@ -116,20 +106,6 @@ def both(case, **options):
     return evaluate(pair, weight, **chosen, **options), twin
 
 
-def mean_of(twin, name):
-    """Return the twin's score; clusters whose items all weigh nothing are left out of averages."""
-    if name in OVERLAP:
-        return OVERLAP[name](*([set(c) for c in twin.clusters(side).values()] for side in ("true", "pred")))
-    by = naive.BY_CLUSTER.fullmatch(name)
-    if by is None:
-        return twin.mean(name)
-    if by[1] == "bcubed_f1":
-        p, r = (mean_of(twin, name.replace("f1", which)) for which in ("precision", "recall"))
-        return naive.f_measure(p, r, naive.HALF)
-    groups = [g for g in twin.clusters(by[2]).values() if any(twin.weight[e] for e in g)]
-    return sum(twin.mean(by[1], group) for group in groups) / len(groups)
-
-
 @examples(160)
 @given(cases(), st.sampled_from(BETAS))
 def test_overall(case, beta):
@@ -153,10 +129,7 @@ def test_which_scores_are_computed(case, beta):
     left |= COMPLETE_LABELS_ONLY if twin.policy["prediction"] == "outside" else set()
     assert set(ev.not_computed) == left
     without_f = {"fbeta", "mean_fbeta"} if beta == 1 else set()
-    assert (
-        set(ev.overall)
-        == {m.name for m in METRICS.values() if m.family in WITH_TWINS} - set(ALIASES) - left - without_f
-    )
+    assert set(ev.overall) == set(OF_FAMILIES) - set(ALIASES) - left - without_f
 
 
 @examples(70)

@@ -19,8 +19,9 @@ from fastbcubed import Contingency, kernels
 from fastbcubed import metrics as fbm
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics import compiled
+from fastbcubed.metrics.registry import METRICS
 
-COUNTS_ONLY = ("expected_mutual_info", "ami", "dom_q0", "dom_q2")
+COUNTS_ONLY = [name for name in ENTROPY if METRICS[name].unweighted_only]
 #: These are sums of many logarithms.
 ROOM = dict.fromkeys(COUNTS_ONLY, 1e-9)
 AVERAGES = ("arithmetic", "geometric", "min", "max")

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import worked
 from hypothesis import given
 from hypothesis import strategies as st
 from naive import WITH_TN, WITHOUT_TN, f_measure
@@ -450,20 +449,9 @@ def test_adjusted_where_nothing_can_be_lost():
 # -- the registry ----------------------------------------------------------------------------------
 
 LISTED = {family: [m.name for m in METRICS.values() if m.family == family] for family in FAMILIES}
-NEED_TN = {
-    *("accuracy", "balanced_accuracy", "specificity", "npv", "informedness", "markedness"),
-    *("mcc", "pointwise_ari"),
-}
-OF_COUNTS = {"expected_mutual_info", "ami", "dom_q0", "dom_q2", *LISTED["coreference"]}
-#: Those of pairs, and of entropies that are no means over items.
-WHOLE = {*worked.PAIRS, *worked.ENTROPY} - {"cluster_entropy", "class_entropy", "variation_of_information"}
-#: Those of clusters that weights in the mean alone say nothing about.
-OF_CLUSTERS = {"split_join", *(f"closest_cluster_{rate}" for rate in ("precision", "recall", "f1"))}
-BY_CHANCE = {f"{kind}_bcubed_{rate}" for kind in ("chance", "adjusted") for rate in ("precision", "recall")}
-OVERLAP = {"omega", "onmi_lfk", "onmi_max", "onmi_mean"}
-COVERS_ONLY = {name for name in METRICS if name.startswith("cice")}
+NEVER_OF_TWO = {name for name, m in METRICS.items() if m.covers_only or m.takes_three}
 #: Those that judge a change by the truth.
-OF_THREE = {name for name in LISTED["diff"] if name.startswith(("good_", "bad_", "delta_", "iq"))}
+OF_THREE = {name for name in LISTED["diff"] if METRICS[name].takes_three}
 
 
 def names_of(*args, **kwargs):
@@ -485,7 +473,7 @@ def test_every_score_is_declared_in_full():
         assert metric.source == "fastbcubed" or metric.source in REFERENCES
         assert metric.summary.endswith(".")
         assert pickle.loads(pickle.dumps(metric)).definition == metric.definition
-    assert {m.name for m in METRICS.values() if m.uses_tn} == NEED_TN
+    assert {m.name for m in METRICS.values() if m.uses_tn} == set(WITH_TN)
 
 
 def test_names_by_item():
@@ -503,10 +491,10 @@ def test_default_and_families():
     assert set(names_of("bcubed")) == set(LISTED["bcubed"])
     assert names_of(["elm", "elm_f1", "f1"])[-1] == "f1"
     metrics, not_computed = resolve("all")
-    assert {name for name, _ in not_computed} == COVERS_ONLY | OF_THREE
+    assert {name for name, _ in not_computed} == NEVER_OF_TWO
     everything = [metric.name for metric in metrics]
-    n_others = 2 + 5 + 8 + 2 + len(COVERS_ONLY | OF_THREE)  # beta; aliases; of overlap; of diff
-    assert len(everything) == len(set(everything)) == len(METRICS) - n_others
+    aliases = {name for name, metric in METRICS.items() if metric.alias_of}
+    assert sorted(everything) == sorted(set(METRICS) - aliases - NEVER_OF_TWO - {"fbeta", "mean_fbeta"})
     assert "bcubed_precision" not in everything
     assert names_of(["bcubed_precision", "precision"]) == ["precision"]
 
@@ -538,16 +526,12 @@ def test_beta_adds_two_scores_and_nothing_else():
 def test_scores_that_weights_rule_out(weighting):
     metrics, not_computed = resolve("all", weighted=True, weighting=weighting)
     left = {name for name, _ in not_computed}
-    expected = {name for name in METRICS if name.startswith("adapted")} | BY_CHANCE | OF_COUNTS
-    expected |= OVERLAP | COVERS_ONLY | OF_THREE
-    assert left == expected | (WHOLE | OF_CLUSTERS if weighting == "outer" else set())
+    equal = {name for name, metric in METRICS.items() if metric.unweighted_only}
+    inside = {name for name, metric in METRICS.items() if metric.weights_inside and weighting == "outer"}
+    assert left == NEVER_OF_TWO | equal | {name for name in inside if not METRICS[name].alias_of}
     assert not left & {metric.name for metric in metrics}
-    for name in left - COVERS_ONLY - OF_THREE:
-        why = (
-            "not a mean over items.*or no weights"
-            if name in (WHOLE | OF_CLUSTERS) - OF_COUNTS
-            else "count equally.*pass no weights"
-        )
+    for name in left - NEVER_OF_TWO:
+        why = "count equally.*pass no weights" if name in equal else "not a mean over items.*or no weights"
         with pytest.raises(MetricError, match=f"{name} .*{why}"):
             resolve([name], weighted=True, weighting=weighting)
     with pytest.raises(MetricError):
@@ -557,8 +541,8 @@ def test_scores_that_weights_rule_out(weighting):
 def test_scores_that_items_outside_rule_out():
     metrics, not_computed = resolve("all", outside=True)
     left = {name for name, _ in not_computed}
-    of_both = {*worked.EDIT, "talburt_wang", "split_join"}
-    assert left == NEED_TN | BY_CHANCE | WHOLE | OVERLAP | COVERS_ONLY | OF_THREE | of_both
+    incomplete = {name for name, metric in METRICS.items() if metric.labelled_only or metric.uses_tn}
+    assert left == NEVER_OF_TWO | incomplete
     assert "elm_f1" in {metric.name for metric in metrics}
     with pytest.raises(MetricError, match=r'mcc .*true negatives.*"outside".*unmatched="drop"'):
         resolve("mcc", outside=True)

@@ -25,6 +25,8 @@ import pyarrow.parquet as pq
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
 from fastbcubed.cli.commands import COMMANDS, CommandParser
+from fastbcubed.cli.metrics_command import range_of
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, SYNONYMS
 from fastbcubed.results.warnings import CODES
 from fastbcubed.runtime import exit_codes
@@ -88,6 +90,20 @@ JSON = {
 }
 
 
+#: Inputs for which not every score is defined.
+INPUTS: dict[str, dict[str, Any]] = {
+    "partitions": {}, "weights": {"weighted": True}, "weights in the mean": {"weighted": True, "weighting": "outer"},
+    "items outside the truth": {"outside": True}, "overlapping clusters": {"overlapping": True},
+}  # fmt: skip
+
+
+def defined(metric: Metric) -> str:
+    """Return the range and direction of a score, and the inputs for which it is defined."""
+    plain = {"weighted": False, "weighting": "pointwise", "outside": False}
+    known = [name for name, of in INPUTS.items() if metric.undefined(**plain | of) is None]
+    return f"{metric.best}, {range_of(metric)}; {', '.join(known) or 'three clusterings'}"
+
+
 def describe() -> dict[str, Any]:
     """Return the description: dicts by name, lists of names, and texts, as JSON has them."""
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
@@ -102,7 +118,7 @@ def describe() -> dict[str, Any]:
                 for name, found in sorted(vars(fb.metrics).items())
                 if inspect.isclass(found) and hasattr(found, "_fields")
             },
-            "scores": sorted(METRICS),
+            "scores": {name: defined(METRICS[name]) for name in sorted(METRICS)},
             "scores by names of other tools": dict(sorted(SYNONYMS.items())),
             "errors": {
                 name: bases(kind)

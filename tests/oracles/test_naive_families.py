@@ -14,6 +14,7 @@ from worked import (
     DEGENERATE,
     E17,
     E17_SCORES,
+    ENTROPY,
     EXAMPLES,
     OF_EQUALS,
     SIX,
@@ -23,6 +24,8 @@ from worked import (
     WEIGHTS,
     from_lists,
 )
+
+from fastbcubed.metrics.registry import METRICS
 
 PARTITIONS_OF_4 = [labels(*p) for p in partitions(list("abcd"))]
 PAIRS_OF_4 = list(itertools.product(PARTITIONS_OF_4, repeat=2))
@@ -39,8 +42,8 @@ def check(case, expected, weights=None):
             assert got == value, name
 
 
-def test_names():
-    assert set(naive_families.SCORES) == set(ALL_FAMILIES)
+def test_every_score_has_a_twin():
+    assert set(ALL_FAMILIES) <= set(naive_families.SCORES)
 
 
 def test_seventeen_items():  # METRICS 14
@@ -55,7 +58,7 @@ def test_three_items_without_weights():
     check(W3, W3_COUNTS)
 
 
-@pytest.mark.parametrize("name", ["expected_mutual_info", "ami", "dom_q0", "dom_q2"])
+@pytest.mark.parametrize("name", [name for name in ENTROPY if METRICS[name].unweighted_only])
 def test_counts_only(name):
     with pytest.raises(ValueError, match="counts"):
         score(name, *W3, WEIGHTS)

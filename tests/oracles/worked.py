@@ -7,25 +7,12 @@ digits printed (seven at most); a fraction or an integer is exact.
 import math
 from fractions import Fraction as Fr
 
-PAIRS = (
-    "pair_tp pair_fp pair_fn pair_tn pair_precision pair_recall pair_f1 rand adjusted_rand pair_jaccard "
-    "pair_fowlkes_mallows mirkin"
-).split()
-MATCHING = (
-    "purity inverse_purity purity_f1 class_f1 cluster_precision cluster_recall cluster_f1 "
-    "closest_cluster_precision closest_cluster_recall closest_cluster_f1 talburt_wang k_measure "
-    "split_join matching_accuracy"
-).split()
-ENTROPY = (
-    "cluster_entropy class_entropy mutual_info expected_mutual_info variation_of_information homogeneity "
-    "completeness v_measure nmi ami dom_q0 dom_q2"
-).split()
-EDIT = ["pantel_lin_distance", "pantel_lin", "merge_distance", "basic_merge_distance"]
-COREFERENCE = [
-    f"{stem}_{figure}"
-    for stem in ("muc", "ceaf_m", "ceaf_e", "blanc", "lea", "coref_bcubed")
-    for figure in ("precision", "recall", "f1")
-] + ["conll_f1"]
+from fastbcubed.metrics.registry import METRICS
+
+PAIRS, MATCHING, ENTROPY, EDIT, COREFERENCE = (
+    [metric.name for metric in METRICS.values() if metric.family == family]
+    for family in ("pairs", "matching", "entropy", "edit", "coreference")
+)
 ALL_FAMILIES = [*PAIRS, *MATCHING, *ENTROPY, *EDIT, *COREFERENCE]
 
 
@@ -206,15 +193,10 @@ COREFERENCE_CASES = {
 
 # -- the value of each score for two equal clusterings abc, de, f -----------------------------------
 
-ZERO = (
-    "pair_fp pair_fn mirkin split_join cluster_entropy class_entropy variation_of_information "
-    "pantel_lin_distance merge_distance basic_merge_distance"
-).split()
-OF_EQUALS = {
-    **dict.fromkeys(ALL_FAMILIES, 1),
-    **dict.fromkeys(ZERO, 0),
+OF_EQUALS = {name: METRICS[name].high for name in ALL_FAMILIES if METRICS[name].best == "higher"}
+OF_EQUALS |= {name: METRICS[name].low for name in ALL_FAMILIES if METRICS[name].best == "lower"}
+OF_EQUALS = {name: end for name, end in OF_EQUALS.items() if math.isfinite(end)} | {
     **{"pair_tp": 4, "pair_tn": 11},
     "mutual_info": 1 / 2 + math.log2(3) / 3 + math.log2(6) / 6,
     "dom_q0": math.log2(10 * 6 * 3) / 6,  # C(3 + 2, 2), C(2 + 2, 2), C(1 + 2, 2)
 }
-del OF_EQUALS["expected_mutual_info"]  # says nothing about equality

@@ -85,7 +85,7 @@ def test_pages_say_when_to_use_a_score(name: str) -> None:
 
 def test_names_of_one_score_share_a_page() -> None:
     aliases = {m.name for m in METRICS.values() if m.alias_of and m.family != "diff"}
-    assert aliases == {Path(page).name for page in MOVED} and len(aliases) == 13
+    assert aliases == {Path(page).name for page in MOVED}
     page = score_page(METRICS["f1"])
     assert all(f"fastbcubed.metrics.{name}\n" in page for name in ("f1", "bcubed_f1", "extended_bcubed_f1"))
 
