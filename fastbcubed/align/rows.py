@@ -240,16 +240,6 @@ WIDEST = {
 }
 
 
-def take_or_null(column: Column, rows: Rows) -> pa.Array:
-    """Return the values of the given rows, null for row -1."""
-    missing = rows < 0
-    if not missing.any():
-        return column.take(rows)
-    values = column.take(rows[~missing])
-    at = np.cumsum(~missing) - 1
-    return values.take(from_numpy(at, missing))
-
-
 def rows_or_null(table: pa.Table, rows: Rows | None) -> pa.Table:
     """Return the given rows of a table, nulls for row -1; all rows if `rows` is None."""
     return table if rows is None else table.take(from_numpy(rows, rows < 0))

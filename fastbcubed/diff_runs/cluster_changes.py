@@ -179,7 +179,7 @@ def labels_of_one_side(ev: Evaluation, side: str) -> pa.Array:
     rows, codes, _ = clusters_of_one_side(ev, items, side)
     with Pool() as pool:
         _, first = number(codes, pool)
-    labels = without_noise(items.labels(side, rows[first]), ev.policies.noise_of(side))
+    labels = without_noise(items.labels(side, rows[first]), ev.policies, side)
     return plain_labels(labels).drop_null()
 
 

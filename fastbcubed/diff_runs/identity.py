@@ -485,7 +485,7 @@ def _rows(ev: Evaluation) -> tuple[pa.Array, pa.Array]:
     """Return the items of the experiment that have a label, and their labels."""
     items = ev.kept_items()
     ev.kept.require_room(ROW_BYTES + bytes_of_label(ev.kept), "ids of items", _needed(ev))
-    labels = plain_labels(without_noise(items.labels("pred"), ev.policies.noise_of("pred")))
+    labels = plain_labels(without_noise(items.labels("pred"), ev.policies, "pred"))
     if pa.types.is_struct(labels.type):
         raise OptionError(
             "cluster labels of the experiment have several columns; use one column to list ids by item"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.align.attributes import attribute, refused
 from fastbcubed.align.policies import Policies
-from fastbcubed.align.rows import align, take_or_null
+from fastbcubed.align.rows import align
 from fastbcubed.cells.build import cells_of_keys
 from fastbcubed.cells.three_way import Joint, join
 from fastbcubed.diff_runs.vocabulary import TRUE_CLUSTER
@@ -172,7 +172,7 @@ class TruthAttributes(AttributeTable):
             return self._others.attribute(name, rows)
         at = self._row_of if rows is None else np.where(rows < 0, -1, self._row_of[rows])
         if name == TRUE_CLUSTER:
-            return pa.chunked_array([take_or_null(self._truth.labels, at)])
+            return pa.chunked_array([self._truth.labels.take_or_null(at)])
         assert self._truth.attributes is not None
         return arrays.take_or_null(attribute(self._truth.attributes, name), at)
 

@@ -15,6 +15,7 @@ from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
     Nulls,
     combined,
+    from_numpy,
     id_kind,
     is_fractional,
     is_null,
@@ -143,6 +144,13 @@ class Column:
         """
         taken = [combined(part) for part in self.rows_of(rows)]
         return taken[0] if self.kind != "composite" else self._struct(taken)
+
+    def take_or_null(self, rows: np.ndarray) -> pa.Array:
+        """Return the values of some rows, null for row -1."""
+        missing = rows < 0
+        if not missing.any():
+            return self.take(rows)
+        return self.take(rows[~missing]).take(from_numpy(np.cumsum(~missing) - 1, missing))
 
     def first_of(self, rows: np.ndarray) -> list[Any]:
         """Return the values at the first few of these rows, one more than a message shows."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.policies import Coverage, Policies
-from fastbcubed.align.rows import Alignment, align, take_or_null
+from fastbcubed.align.rows import Alignment, align
 from fastbcubed.cells.contingency import CELL, MAX_PAIRS, SIDES, Contingency, ScoredRows, add_up
 from fastbcubed.errors import TooMuchWorkError, Word, arg
 from fastbcubed.inputs.pair import Pair
@@ -58,7 +58,7 @@ class ClusterNames:
 
     def __call__(self, codes: Int64s) -> pa.Array:
         """Return the labels of the given clusters."""
-        return take_or_null(self._labels, self._rows[codes])
+        return self._labels.take_or_null(self._rows[codes])
 
 
 def build_cover(pair: Pair, policies: Policies, pool: Pool, *, weighting: str, max_pairs: float) -> Covered:

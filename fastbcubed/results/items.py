@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.align.attributes import as_kept, attribute, refused
 from fastbcubed.align.policies import Policies
-from fastbcubed.align.rows import Alignment, either_id, rows_of_attributes, take_or_null
+from fastbcubed.align.rows import Alignment, either_id, rows_of_attributes
 from fastbcubed.cells.contingency import SIDES, CodesBySide, Contingency, Excerpt, ScoredRows, excerpt_of
 from fastbcubed.errors import (
     AlignmentError,
@@ -51,12 +51,13 @@ if TYPE_CHECKING:
     from fastbcubed.results.stored_tables import StoredTable
 
 
-def without_noise(labels: pa.Array, noise: Any) -> pa.Array:
-    """Return cluster labels with null in place of the noise label, whose items are singletons by policy."""
+def without_noise(labels: pa.Array, policies: Policies, side: str) -> pa.Array:
+    """Return cluster labels with null in place of the side's noise label, whose items are singletons by policy."""
+    if policies.noise is None or (noise := policies.noise_of(side)) is None:
+        return labels
     null = np.zeros(len(labels), np.bool_)
-    if noise is not None:
-        with suppress(IdTypeError):  # the label is of another type, and so only occurs on the other side
-            null[as_column(labels, "cluster").find(noise)] = True
+    with suppress(IdTypeError):  # the label is of another type, and so only occurs on the other side
+        null[as_column(labels, "cluster").find(noise)] = True
     return labels.take(from_numpy(np.arange(len(labels)), null)) if null.any() else labels
 
 
@@ -90,7 +91,7 @@ class AlignedItems:
     def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
         """Return the cluster labels of these rows, or of all; null if the side lacks the item."""
         rows = np.arange(len(self)) if rows is None else rows
-        return take_or_null(self._sides[side].labels, _at(self._rows[side], rows))
+        return self._sides[side].labels.take_or_null(_at(self._rows[side], rows))
 
     def rows_of(self, ids: Any) -> RowNumbers:
         """Return the row of each of these items, -1 if it does not exist."""
@@ -525,7 +526,7 @@ class Kept:
             labels = self.labels(side, codes)
         else:
             labels = self.require_items().labels(side, self.first_rows[side][codes])
-        return without_noise(labels, self.policies.noise_of(side))
+        return without_noise(labels, self.policies, side)
 
     def all_labels(self, side: str) -> AbstractContextManager[Callable[[RowNumbers], pa.Array]]:
         """Return a context manager that yields a side's `cluster_labels`, for reading all labels in batches."""

@@ -211,7 +211,7 @@ def _of_sample(ev: Any, side: str) -> tuple[pa.Array, NDArray[np.integer]]:
     chosen = np.flatnonzero(n > 1)
     chosen = chosen[np.argsort(n[chosen])[-LOOKED_AT:]]
     labels = ev.kept.items.labels(side, rows[first[chosen]])
-    return without_noise(labels, ev.kept.policies.noise_of(side)), n[chosen] * keys.size // rows.size
+    return without_noise(labels, ev.kept.policies, side), n[chosen] * keys.size // rows.size
 
 
 def _of_largest(ev: Any, side: str) -> tuple[pa.Array, NDArray[np.integer]]:

@@ -313,7 +313,7 @@ def _labels(kept: Kept, side: str, rows: RowNumbers) -> pa.ChunkedArray:
     """Return the label of each row on a side: null for clusters created by a policy, a list if clusters overlap."""
     labels = kept.require_items().labels(side, rows)
     if not kept.cells.overlapping:
-        labels = without_noise(labels, kept.policies.noise_of(side))
+        labels = without_noise(labels, kept.policies, side)
     return chunked(labels)
 
 

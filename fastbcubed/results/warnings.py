@@ -381,15 +381,18 @@ def same_input(ev: Any, n_items: int) -> Iterator[Notice]:
     elif any(note["code"] == "made-of-links" for note in ev.origin.notes):
         return  # such clusters are numbered, not named
     elif source is None and (n_items >= FEW_ITEMS or (ev.origin.by_name and n_items > 2)):
-        whole, common = "Truth and prediction have", "All items that both sides have are in"
-        same = f"{whole if ev.coverage.complete else common} the same clusters"
         if not ev.contingency.has_cells or (_is_large(ev.contingency) and not ev.has_items):
             if n_items >= FEW_ITEMS and _is_perfect(ev):
                 keep = "cells" if not ev.contingency.has_cells else "items"
                 how = f"pass {arg('keep', keep)} to check whether their names are the same, too, as in a copy"
-                yield Notice(NOTE, f"{same}; {how}.", {})
+                yield Notice(NOTE, f"{_same_clusters(ev)}; {how}.", {})
         elif _same_names(ev):
-            yield Notice(WARNING, f"{same} under the same names: {COPY}", {})
+            yield Notice(WARNING, f"{_same_clusters(ev)} under the same names: {COPY}", {})
+
+
+def _same_clusters(ev: Any) -> str:
+    whole, common = "Truth and prediction have", "All items that both sides have are in"
+    return f"{whole if ev.coverage.complete else common} the same clusters"
 
 
 #: Question about clusters that have the same names.
@@ -439,7 +442,7 @@ def _some_differ(kept: Any, most: int) -> bool:
     if plain and (integers := items.integer_labels()) is not None:
         true, pred = integers
         return bool((true[rows] != pred[rows]).any())
-    labels = [without_noise(items.labels(side, rows), kept.policies.noise_of(side)) for side in SIDES]
+    labels = [without_noise(items.labels(side, rows), kept.policies, side) for side in SIDES]
     both = pc.and_(pc.is_valid(labels[0]), pc.is_valid(labels[1]))
     return bool(pc.any(both).as_py()) and not agree(*(own.filter(both) for own in labels))
 
@@ -489,14 +492,11 @@ def same_source(given: Any) -> str | None:
     truth, prediction = given.truth, given.prediction
     if given.table is not None:
         return "column" if truth == prediction else None
-    if any(
-        len(set(map(str, per_side(names, part)))) > 1
-        for part, names in (("item", given.item), ("cluster", given.cluster))
-    ):
+    of_files = is_path(truth) and is_path(prediction)
+    if not (_same_file(path_of(truth), path_of(prediction)) if of_files else truth is prediction):
         return None
-    if is_path(truth) and is_path(prediction):
-        return "file" if _same_file(path_of(truth), path_of(prediction)) else None
-    return "object" if truth is prediction else None
+    columns = per_side(given.item, "item"), per_side(given.cluster, "cluster")
+    return None if any(str(true) != str(pred) for true, pred in columns) else "file" if of_files else "object"
 
 
 def _same_file(a: str, b: str) -> bool:

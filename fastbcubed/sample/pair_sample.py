@@ -342,7 +342,7 @@ class Frame:
         alone = np.flatnonzero(rows.cell < 0)
         clusters, first = np.unique(codes[item], return_index=True)
         labels = [
-            without_noise(_whole(items.labels("pred", some)), self.ev.policies.noise_of("pred"))
+            without_noise(_whole(items.labels("pred", some)), self.ev.policies, "pred")
             for some in (alone, self.rows[item[first]])
         ]
         alone, known = alone[~np.asarray(labels[0].is_null())], labels[0].drop_null()

@@ -800,6 +800,5 @@ def _ids(sweep: Any, items: NDArray[np.integer], missing: NDArray[np.bool_]) -> 
 
 def _labels(sweep: Any, rows: NDArray[np.integer]) -> pa.Array:
     """Return the labels of the true clusters of aligned rows, null for clusters that a policy made."""
-    return without_noise(
-        AlignedItems(sweep._alignment).labels("true", rows.astype(np.int64)), sweep.policies.noise_of("true")
-    )
+    labels = AlignedItems(sweep._alignment).labels("true", rows.astype(np.int64))
+    return without_noise(labels, sweep.policies, "true")
