@@ -70,7 +70,7 @@ class AlignedItems:
         self._sides = {"true": alignment.truth, "pred": alignment.prediction}
 
     def __len__(self) -> int:
-        return len(self._alignment)
+        return int(self._alignment.true_keys.size)
 
     @property
     def item_names(self) -> tuple[str, ...]:

@@ -728,7 +728,7 @@ def _units(ev: Any, n_items: int) -> tuple[float, float, bool]:
 
 def slices_without_scores(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn if there are slices but no score is defined for slices."""
-    if any(not metric.overall_only for metric in ev.metrics):
+    if not ev.sliced or any(not metric.overall_only for metric in ev.metrics):
         return
     names = [metric.name for metric in ev.metrics]
     are = "is" if len(names) == 1 else "are"
@@ -864,29 +864,17 @@ CODES = {
     "attributes-match-none": Code("A table of attributes contains none of the items."),
     **{code: Code(meaning) for code, meaning in OF_LINKS.items()},
 }
-#: Codes that depend on items that only one side has, and those that depend on slices.
-OF_UNMATCHED = {
-    "few-ids-match",
-    "dropping-truth-flatters",
-    "unlinked-alone",
-    "dropping-flatters",
-    "few-items-labelled",
-}
-OF_SLICES = {"slices-without-scores", "slices-of-nulls", "small-slice"}
 #: Codes that may be warnings; other codes are notes, which are checked when they are first read.
 MAY_WARN = CODES.keys() - {"counts-as-weights", "few-units", "small-slice", "not-checked"}
 
 
 def found_in(ev: Any, codes: Collection[str] = CODES) -> list[dict[str, Any]]:
     """Return an evaluation's warnings and notes with these codes: code, level, message, figures."""
-    skipped = OF_UNMATCHED if ev.coverage.complete else set()
-    skipped = skipped if ev.sliced else skipped | OF_SLICES
-    n_items = ev.coverage.n_scored(ev.policies)
     return [
         {"code": code, "level": notice.level, "message": Message(notice.message), **notice.figures}
         for code, kind in CODES.items()
-        if kind.find is not None and code in codes and code not in skipped
-        for notice in kind.find(ev, n_items)
+        if kind.find is not None and code in codes
+        for notice in kind.find(ev, ev.contingency.n_items)
     ]
 
 
