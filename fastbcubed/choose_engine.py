@@ -9,7 +9,6 @@ from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.scoring import require_room
 from fastbcubed.errors import OptionError, arg, quoted
-from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.files import bytes_of_text
 from fastbcubed.runtime.arguments import is_one_of, is_path, refuse_idle
 from fastbcubed.runtime.memory_budget import available_memory
@@ -33,7 +32,7 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
     if not is_one_of(engine, (None, "memory", "disk", "spark")):
         raise OptionError(f'{arg("engine")} must be "memory", "disk" or "spark", not {quoted(engine)}')
     files = list(request.given.sources)
-    if engine == "spark" or any(map(is_spark, files)):
+    if engine == "spark" or request.given.on_spark:
         run = _spark(engine)
         for name in ("memory_limit", "spill_dir"):  # Spark has settings of its own
             refuse_idle(getattr(request, name) is not None, name, "the disk engine")

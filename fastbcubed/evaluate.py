@@ -10,7 +10,7 @@ from fastbcubed.align.policies import Duplicates, Nulls, Policies, Unmatched, We
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.choose_engine import choose
 from fastbcubed.engines import memory
-from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
+from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices
 from fastbcubed.errors import OptionError, arg, quoted
 from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.pair import Given, default_for_truth_only, open_pair
@@ -191,10 +191,11 @@ def evaluate(
     keep = "cells" if keep is None else keep
     require_repairable(repairs, keep=keep, overlapping=overlapping)
     refuse_idle(out is None and repairs > 0, "repairs", arg("out", ...), "ask the result for its repairs()")
+    given = Given(truth, prediction, item, cluster, weight, table, attributes, overlapping)
     truth_only = default_for_truth_only(prediction)
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
     request = Request(
-        Given(truth, prediction, item, cluster, weight, table, attributes, overlapping),
+        given,
         policies,
         weighting=weighting,
         metrics=as_metrics(metrics, outside=policies.prediction == "outside"),
@@ -223,9 +224,8 @@ def carry_out(
     progress: Progress,
 ) -> Evaluation:
     """Run an engine and return its answer as an evaluation, without issuing warnings or writing files."""
-    threads, run = as_threads(threads), choose(engine, request)
     with reporting(progress) as report, Pool(threads, report) as pool:
-        answer = run(request, pool)
+        answer = choose(engine, request)(request, pool)
     return evaluation(request, answer, arguments)
 
 
@@ -314,7 +314,7 @@ def contingency(
         weighting,
         max_pairs=max_pairs,
     )
-    with Pool(as_threads(threads)) as pool:
+    with Pool(threads) as pool:
         return memory.build(open_pair(request.given), request, pool).cells
 
 

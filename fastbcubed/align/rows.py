@@ -127,7 +127,8 @@ def matched(
         if not side.labels.size:
             raise EmptyInputError(f"there are no rows in {side.name}")
     weigh = partial(row_weights, pair, weight_table, outer=outer, pool=pool, checked=checked)
-    both = combine((true_side, pred_side), _items(*pair, pool), weigh, pool, join=join)
+    items = _items(true_side, pred_side, truth.items, prediction.items, pool)
+    both = combine((true_side, pred_side), items, weigh, pool, join=join)
     if not both.coverage.n_common and not nothing:
         require_common(both.coverage, Facts.of(true_side, truth.items), Facts.of(pred_side, prediction.items))
     if not both.is_plain:
@@ -141,23 +142,22 @@ def found_nothing(prediction: Clustering, policies: Policies) -> bool:
 
 
 def _items(
-    truth: Clustering, prediction: Clustering, pool: Pool
+    true_side: Side, pred_side: Side, truth: Column | None, prediction: Column | None, pool: Pool
 ) -> Callable[[], tuple[NDArray[np.int64], NDArray[np.int64]]] | None:
     """Return a function that makes the keys of both sides' items; None if rows match by position."""
-    true_items, pred_items = truth.items, prediction.items
-    if true_items is None:
-        if len(truth) != len(prediction):
+    if truth is None:
+        if len(true_side) != len(pred_side):
             raise AlignmentError(
-                f"{truth.name} has {len(truth)} labels and {prediction.name} {len(prediction)}. Labels "
+                f"{true_side.name} has {len(true_side)} labels and {pred_side.name} {len(pred_side)}. Labels "
                 "without item ids are matched by position, so both sides must have the same number; pass "
                 "tables with an item column to join them by item."
             )
         return None
-    if pred_items is None:
+    if prediction is None:
         raise AlignmentError("only one side has item ids; give both sides item ids, or neither")
-    if true_items is pred_items:
-        return lambda: (true_items.keys(pool),) * 2
-    return lambda: key_pair(true_items, pred_items, pool)
+    if truth is prediction:
+        return lambda: (truth.keys(pool),) * 2
+    return lambda: key_pair(truth, prediction, pool)
 
 
 class Facts(NamedTuple):

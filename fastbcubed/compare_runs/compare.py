@@ -17,10 +17,9 @@ from fastbcubed.compare_runs.comparison import Comparison
 from fastbcubed.compare_runs.differences import require_replicates
 from fastbcubed.compare_runs.rankings import told
 from fastbcubed.engines import memory
-from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
+from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices
 from fastbcubed.errors import ColumnError, Either, OptionError, arg, first_few, naming, quoted
 from fastbcubed.evaluate import Progress, evaluation
-from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.pair import Given, Pair, default_for_truth_only, open_pairs
 from fastbcubed.inputs.side_columns import PerSide
 from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
@@ -179,7 +178,6 @@ def compare(
         memory_limit=memory_limit_of(memory_limit),
         spill_dir=spill_dir,
     )
-    threads = as_threads(threads)
     with reporting(progress) as report, Pool(threads, report) as pool:
         found = _answers(first, runs, columns, names, baseline, engine, align, unit, pool)
         by_itself = [_by_itself(found, k) for k in range(len(names))]
@@ -279,9 +277,7 @@ def _answers(
         for run in names
     ]
     requests = [replace(first, given=each) for each in given]
-    if engine == "spark" or any(
-        map(is_spark, [source for each in requests for source in each.given.sources])
-    ):
+    if engine == "spark" or any(own.on_spark for own in given):
         raise OptionError(
             "runs are compared in memory or on disk, not on Spark; write Spark DataFrames as Parquet files "
             "and pass their paths"

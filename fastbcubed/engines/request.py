@@ -20,7 +20,7 @@ from fastbcubed.results.figures import Bounds
 from fastbcubed.results.items import AttributeTable, Items
 from fastbcubed.results.slices import Element, SliceKey, check_key, elements, slice_name
 from fastbcubed.results.table import COLUMN_ENDINGS, COLUMNS, Table
-from fastbcubed.runtime.arguments import is_one_of, number_of, refuse_bare, refuse_idle, whole_number
+from fastbcubed.runtime.arguments import is_one_of, number_of, refuse_bare, refuse_idle
 from fastbcubed.runtime.memory_budget import memory_limit
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.spill import spill_directory
@@ -52,6 +52,9 @@ class Request:
     spill_dir: Any = None
     #: True for only the scores that count all mentions, False for only the others, None for all scores
     of_mentions: bool | None = None
+    outer: bool = field(init=False)  #: whether weights affect the mean only
+    #: whether prediction-only items are false positives for the items they are clustered with
+    outside: bool = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "beta", beta_of(self.beta))
@@ -61,6 +64,8 @@ class Request:
             raise OptionError(
                 f'{arg("weighting")} must be "pointwise" or "outer", not {quoted(self.weighting)}'
             )
+        object.__setattr__(self, "outer", self.weighting == "outer")
+        object.__setattr__(self, "outside", self.policies.prediction == "outside")
         limited = number_of(self.max_pairs, "max_pairs", "pairs") != MAX_PAIRS
         refuse_idle(limited and not self.given.overlapping, "max_pairs", arg("overlapping", True))
         if self.out is not None:
@@ -80,16 +85,6 @@ class Request:
     def named_metrics(self) -> set[str]:
         """The requested names of scores and families."""
         return {str(known_as(m)) if isinstance(m, str) else m.name for m in self.metrics or ()}
-
-    @property
-    def outer(self) -> bool:
-        """Whether weights affect the mean only."""
-        return self.weighting == "outer"
-
-    @property
-    def outside(self) -> bool:
-        """Whether prediction-only items are false positives for the items they are clustered with."""
-        return self.policies.prediction == "outside"
 
     def resolve(
         self, *, weighted: bool = False, cells_alone: bool = False
@@ -252,8 +247,3 @@ def as_slices(slices: Any) -> list[SliceKey]:
 
 def _shown(key: SliceKey) -> str:
     return f"subsets by name ({', '.join(map(repr, key))})" if isinstance(key, Mapping) else repr(key)
-
-
-def as_threads(threads: int | None) -> int | None:
-    """Return the requested number of threads; None stands for all cores."""
-    return None if threads is None else whole_number(threads, "threads", "threads", least=1)

@@ -193,23 +193,14 @@ class Scorer:
             means |= aggregation.item_means(parts.of_items)
         if parts.whole is not None and self._of_all:
             means |= aggregation.item_means([aggregation.item_sums(parts.whole, self._of_all, pool)])
+        sums: Sums = {} if parts.whole is None else CellSums(parts.whole, pool)
+        metrics, not_computed = self.metrics, self.not_computed
         try:
-            return self._finished(self.metrics, {}, means, parts.whole, pool)
+            overall = aggregation.finished(metrics, means, self._request.beta, sums)
         except PairingError as error:
-            hopeless: dict[str, str] = {m.name: error.message for m in self.metrics if m.pairs_clusters}
+            hopeless: dict[str, str] = {m.name: error.message for m in metrics if m.pairs_clusters}
             if hopeless.keys() & self._request.named_metrics:
                 raise
-            rest = [m for m in self.metrics if not m.pairs_clusters]
-            return self._finished(rest, hopeless, means, parts.whole, pool)
-
-    def _finished(
-        self,
-        metrics: list[Metric],
-        hopeless: dict[str, str],
-        means: dict[str, float],
-        cells: Contingency | None,
-        pool: Pool,
-    ) -> Scored:
-        sums: Sums = {} if cells is None else CellSums(cells, pool)
-        overall = aggregation.finished(metrics, means, self._request.beta, sums)
-        return Scored(overall, metrics, self.not_computed | hopeless)
+            metrics, not_computed = [m for m in metrics if not m.pairs_clusters], not_computed | hopeless
+            overall = aggregation.finished(metrics, means, self._request.beta, sums)
+        return Scored(overall, metrics, not_computed)

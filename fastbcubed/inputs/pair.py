@@ -6,7 +6,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -25,7 +25,7 @@ from fastbcubed.errors import (
     first_few,
     naming,
 )
-from fastbcubed.inputs.arrays import Nulls, is_pandas, is_sparse, refuse_unread, starts_as_integers
+from fastbcubed.inputs.arrays import Nulls, is_pandas, is_spark, is_sparse, refuse_unread, starts_as_integers
 from fastbcubed.inputs.clustering import UNNAMED, Clustering, by_position
 from fastbcubed.inputs.files import Stream, as_rows, columns_used, open_stream, spool
 from fastbcubed.inputs.id_columns import Column, Order, as_column, in_order_of, joined_in_order, text_parts
@@ -150,6 +150,8 @@ class Given:
     names: tuple[str, str] = NAMES
     run: str | None = None  #: the name of the prediction if there are several
     truth_is_read: bool = False  #: whether the truth was read before, so that no column is named for it
+    sources: tuple[Any, ...] = field(init=False)  #: the table with both sides, or the source of each side
+    on_spark: bool = field(init=False)  #: whether a source is a Spark DataFrame
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "overlapping", true_or_false(self.overlapping, "overlapping"))
@@ -165,17 +167,15 @@ class Given:
                 refuse_unread(source, name)
         for name, source in held_once(given).items():
             object.__setattr__(self, name, source)
+        sources = (self.truth, self.prediction) if self.table is None else (self.table,)
+        object.__setattr__(self, "sources", sources)
+        object.__setattr__(self, "on_spark", any(map(is_spark, sources)))
         if self.weight is None:
             return
         if self.table is None:
             refuse_weights_by_row(self.weight, zip(self.sources, per_side(self.item, "item"), strict=True))
         elif is_pandas(self.weight, "Series"):
             refuse_other_indexes((self.table, self.weight), "the table and the weights")
-
-    @property
-    def sources(self) -> tuple[Any, ...]:
-        """The table with both sides, or the source of each side."""
-        return (self.truth, self.prediction) if self.table is None else (self.table,)
 
     @property
     def requests(self) -> tuple[SideRequest, SideRequest]:

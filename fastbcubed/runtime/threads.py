@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from fastbcubed.runtime.arguments import whole_number
+
 T = TypeVar("T")
 
 
@@ -132,7 +134,9 @@ class Pool:
     def __init__(
         self, threads: int | None = None, progress: Callable[[Progress], None] | None = None
     ) -> None:
-        self.threads = threads or available_threads()
+        self.threads = available_threads()
+        if threads is not None:
+            self.threads = whole_number(threads, "threads", "threads", least=1)
         self._progress = progress
         self._executor: ThreadPoolExecutor | None = None
         self._workspaces: dict[Any, list[Any]] = {}

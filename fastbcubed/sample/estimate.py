@@ -15,7 +15,7 @@ from fastbcubed.align.policies import Coverage, Duplicates, Nulls, Policies
 from fastbcubed.choose_engine import require_in_memory
 from fastbcubed.compare_runs.compare import BEST, PerRun, columns_by_run, names_of_runs
 from fastbcubed.compare_runs.rankings import told
-from fastbcubed.engines.request import Request, as_slices, as_threads
+from fastbcubed.engines.request import Request, as_slices
 from fastbcubed.engines.sampled_cells import Touched, touch
 from fastbcubed.errors import Either, Message, OptionError, arg, naming, quoted, without_advice
 from fastbcubed.inputs.clustering import Clustering
@@ -505,7 +505,6 @@ def estimate(
         "beta": beta, "level": level, "nulls": nulls, "duplicates": duplicates,
     }  # fmt: skip
     asked = side_requests(given[0].item, given[0].cluster)[0]._replace(name="the sample")
-    threads = as_threads(threads)
     with without_advice(), reporting(progress) as report, Pool(threads, report) as pool:
         side = replace(one_side(sample, asked, None, False), weight=None)
         read = read_sample(side, policies, sampling, draws, pool)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.align.policies import Duplicates, Nulls, Policies, Unmatched
 from fastbcubed.align.rows import align
-from fastbcubed.engines.request import as_metrics, as_slices, as_threads
+from fastbcubed.engines.request import as_metrics, as_slices
 from fastbcubed.errors import (
     AlignmentError,
     EmptyInputError,
@@ -206,7 +206,7 @@ def sweep(
             f"{links.name} contains no link, and so no item. Pass {arg('items', ...)} to name the items, all of "
             "them singletons"
         )
-    with without_advice(), reporting(progress) as report, Pool(as_threads(threads), report) as pool:
+    with without_advice(), reporting(progress) as report, Pool(threads, report) as pool:
         side, links, n_items = _beside(truth, links, item, cluster, weight, attributes, noise, allowance)
         assert links.scores is not None
         n_rows = side.pair.n_rows
