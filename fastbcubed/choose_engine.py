@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
-from typing import Any
 
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request
@@ -38,29 +37,28 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
             refuse_idle(getattr(request, name) is not None, name, "the disk engine")
         return run
     if engine == "memory":
-        require_in_memory(
-            request, [*files, *(source for other in others for source in other.given.sources[1:])]
-        )
+        require_in_memory(request, *others)
         return memory.run
     if engine is None and request.memory_limit is not None:
         for each in (request, *others):
             if any(map(bytes_of_text, each.given.sources)):  # both engines hold such files in memory
                 require_room(each)
-    files += [source for other in others for source in other.given.sources[1:]]
     if request.given.overlapping:
-        return _overlapping(engine, request, files)
-    if engine is None and ((needed := _bytes_in_memory(request, files)) is None or needed <= request.limit):
-        return memory.run
+        return _overlapping(engine, request, others)
+    if engine is None:
+        needed = _bytes_in_memory(request, others)
+        if needed is None or needed <= request.limit:
+            return memory.run
     from fastbcubed.engines import disk
 
     return disk.run
 
 
-def require_in_memory(request: Request, files: Sequence[Any]) -> None:
+def require_in_memory(request: Request, *others: Request) -> None:
     """Raise OptionError if the requested memory engine would exceed a given limit."""
     if request.memory_limit is None:
         return
-    needed = _bytes_in_memory(request, files)
+    needed = _bytes_in_memory(request, others)
     if needed is not None and needed > request.limit:
         raise OptionError(
             f"scoring in memory would take about {readable(needed)}, more than the {arg('memory_limit', ...)} of "
@@ -69,9 +67,9 @@ def require_in_memory(request: Request, files: Sequence[Any]) -> None:
         )
 
 
-def _overlapping(engine: str | None, request: Request, files: Sequence[Any]) -> Run:
+def _overlapping(engine: str | None, request: Request, others: Sequence[Request]) -> Run:
     """Return the memory engine, the only one for overlapping clusterings; raise OptionError if they would not fit."""
-    needed = _bytes_in_memory(request, files)
+    needed = _bytes_in_memory(request, others)
     takes = "" if needed is None else f", where these need about {readable(needed)}"
     if engine == "disk":
         raise OptionError(
@@ -102,14 +100,17 @@ def _spark(engine: str | None) -> Run:
     return driver.run
 
 
-def _bytes_in_memory(request: Request, sources: Sequence[Any]) -> int | None:
-    """Return the approximate memory that the memory engine needs; None if a source has to be read whole.
+def _bytes_in_memory(request: Request, others: Sequence[Request]) -> int | None:
+    """Return the approximate memory that the memory engine needs for all runs; None if a source has to be read whole.
 
+    Runs that are columns of one table share its bytes, but each has rows of its own.
     Text files, and sources without a length, such as streams, have to be read whole. Without a limit, the result is
     also None if a source is in memory already, so that it fits.
     """
     from fastbcubed.inputs.files import open_files
 
+    sources = [*request.given.sources, *(source for other in others for source in other.given.sources[1:])]
+    n_more = 0 if request.given.table is None else len(others)  # runs without a source of their own
     limited, row_bytes = request.memory_limit is not None, ROW_BYTES
     if not limited and not all(map(is_path, sources)):
         return None
@@ -121,4 +122,5 @@ def _bytes_in_memory(request: Request, sources: Sequence[Any]) -> int | None:
     )  # arrays without dimensions, which have no length
     if flat or not all(getattr(each, "can_be_cut", isinstance(each, Sized)) for each in opened):
         return None
-    return sum(len(each) * row_bytes + getattr(each, "bytes_in_memory", 0) for each in opened)
+    held = sum(getattr(each, "bytes_in_memory", 0) for each in opened)
+    return row_bytes * (sum(map(len, opened)) + n_more * len(opened[0])) + held

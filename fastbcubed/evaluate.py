@@ -255,7 +255,7 @@ def evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> E
         answer.labels,
         answer.attributes,
         answer.ranges,
-        request.limit if answer.engine == "disk" else None,
+        request.limit if answer.engine == "disk" or "memory_limit" in arguments else None,
         odd_labels=answer.odd_labels,
     )
     ev = answer.kind(figures, kept, Origin.of(request.given, arguments, answer))

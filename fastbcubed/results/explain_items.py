@@ -31,7 +31,7 @@ from fastbcubed.results.evaluation_data import EvaluationData
 from fastbcubed.results.figures import resolved
 from fastbcubed.results.influences import is_mean, needed_by, slopes
 from fastbcubed.results.intervals import degrees_of_freedom, of_slice, t_tail
-from fastbcubed.results.items import AttributeTable, Items, Kept, TableItems
+from fastbcubed.results.items import AlignedItems, AttributeTable, Items, Kept, TableItems
 from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slices import (
     attribute_values,
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 #: Memory needed for the search: bytes per row, per row and run (its cell), per row and weight or item score that is not
 #: shared by a cell, per row and column, per unit; and per row while a column is read, unless its strings are long.
 ROW_BYTES, RUN_BYTES, VALUE_BYTES, COLUMN_BYTES, UNIT_BYTES, READ_BYTES = 16, 4, 8, 1.1, 16, 12
-#: Bytes per cell and per cluster that each run holds already.
-CELL_BYTES, CLUSTER_BYTES = 36, 8
+#: Bytes per cell and per cluster that each run holds already, and per row if the engine keeps rows in memory.
+CELL_BYTES, CLUSTER_BYTES, KEPT_BYTES = 36, 8, 76
 #: Bytes of columns that are coded at the same time, in addition to the first; bytes per row for the numbers of values.
 AT_ONCE, NUMBER_BYTES = 1 << 30, 6
 #: Maximum number of columns searched, and of columns that define one slice.
@@ -441,6 +441,7 @@ def bytes_needed(kept: Kept, runs: Sequence[RowScore], n_columns: int, n_units: 
         else:
             of_cells += VALUE_BYTES * len(run.needed) * run.table.n_cells
         held += CELL_BYTES * run.table.n_cells + CLUSTER_BYTES * sum(run.table.n_codes.values())
+        held += KEPT_BYTES * kept.rows.n_rows * isinstance(kept.items, AlignedItems)
     reading = max(READ_BYTES * kept.rows.n_rows, of_cells)  # item scores of cells are dropped meanwhile
     return int(of_row * kept.rows.n_rows) + UNIT_BYTES * n_units + reading + held
 

@@ -515,7 +515,7 @@ def estimate(
             request = Request(own, policies, memory_limit=memory_limit, spill_dir=spill_dir)
             with naming(name, side.name):
                 if is_one_of(engine, ("memory",)):
-                    require_in_memory(request, own.sources)
+                    require_in_memory(request)
                 touched = touch(engine, work.parts.clustering, side, request, pool, alike=len(names) > 1)
             found.append(_of_run(work, own, touched, paired=name is not None))
     if names == [None]:

@@ -13,6 +13,7 @@ from growth import growth
 
 import fastbcubed as fb
 from fastbcubed.cells.shards import SMALLEST_LIMIT
+from fastbcubed.choose_engine import ROW_BYTES
 from fastbcubed.diff_runs import identity
 from fastbcubed.errors import OptionError
 from fastbcubed.inputs import file_formats
@@ -580,3 +581,30 @@ def test_overlapping_clusters_that_are_saved_take_what_they_name(tmp_path):
         )
 
     assert growth(saved(few), saved(paths)) < least + 256
+
+
+def test_each_run_of_a_shared_table_counts():
+    """Runs that are columns of one table have rows of their own, as runs in tables of their own have."""
+    n = 10_000
+    sides = {name: np.arange(n) // k for k, name in enumerate("tabc", 2)}
+    table = pa.table({"item": np.arange(n)} | sides)
+    single = {name: pa.table({"item": np.arange(n), "cluster": codes}) for name, codes in sides.items()}
+    how = {"engine": "memory", "memory_limit": 2 * n * ROW_BYTES}
+    fb.compare("t", {"a": "a", "b": "b"}, table=table, item="item", **how)
+    with pytest.raises(OptionError, match="in memory would take"):
+        fb.compare("t", {name: name for name in "abc"}, table=table, item="item", **how)
+    with pytest.raises(OptionError, match="in memory would take"):
+        fb.compare(single["t"], {name: single[name] for name in "ab"}, **how)
+
+
+def test_rows_kept_in_memory_count_in_explanations(monkeypatch):
+    """With a limit, an explanation after scoring in memory counts the rows that are still there."""
+    monkeypatch.setattr("fastbcubed.results.items.BESIDE", 0)
+    n = 20_000
+    table = {"item": np.arange(n), "t": np.arange(n) // 2, "p": np.arange(n) // 3, "kind": np.arange(n) % 7}
+    how = {"table": pa.table(table), "item": "item", "engine": "memory"}
+    fb.evaluate("t", "p", **how).explain("kind")
+    with pytest.raises(OptionError, match="memory_limit of at least") as raised:
+        fb.evaluate("t", "p", **how, memory_limit=n * ROW_BYTES).explain("kind")
+    least = re.search(r"at least (\d+ MiB)", str(raised.value))[1]
+    fb.evaluate("t", "p", **how, memory_limit=least).explain("kind")

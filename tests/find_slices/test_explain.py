@@ -409,7 +409,7 @@ def test_cells_and_clusters_that_are_held_count_towards_the_limit(monkeypatch: p
     ev = evaluated(made(1000))
     monkeypatch.setattr(items, "BESIDE", 0)  # which is more than all of this
     n, cells = ev.kept.rows.n_rows, ev.contingency
-    held = 36 * cells.n_cells + 8 * (cells.n_true + cells.n_pred)
+    held = 36 * cells.n_cells + 8 * (cells.n_true + cells.n_pred) + 76 * n  # rows are in memory
     search = int(n * (16 + 4 + 3 * 1.1)) + 16 * ev.units.n + max(12 * n, 2 * 8 * cells.n_cells)
     monkeypatch.setattr(ev.kept, "memory_limit", search + held)
     assert ev.explain(min_items=20).looked_at
