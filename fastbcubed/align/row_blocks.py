@@ -212,7 +212,7 @@ def numbers_of_keys(
     """Return the integers that have these keys, in their original type."""
     if pa.types.is_uint64(kind):
         return from_numpy(keys.view(np.uint64), null)
-    return from_numpy(keys.astype(kind.to_pandas_dtype()), null)
+    return from_numpy(keys.astype(kind.to_pandas_dtype(), copy=False), null)
 
 
 def no_columns(n_rows: int) -> pa.Table:

@@ -61,6 +61,8 @@ class Alignment:
     pred_rows: Rows | None
     weight: NDArray[np.float64] | None
     coverage: Coverage
+    #: the first key that policies made, and an upper bound on their number; None if they made none
+    made_keys: tuple[int, int] | None = None
 
     def __len__(self) -> int:
         return int(self.true_keys.size)
@@ -90,10 +92,11 @@ def align(
     keys = both.true_keys, both.pred_keys
     if both.is_plain:
         return Alignment(truth, prediction, *keys, None, None, *both.rows, both.weight, both.coverage)
-    start = 0
+    start, made = 0, None
     if both.needs_special_keys:
         start = next(start for start in starts_of_runs() if not any(is_used(start, k, k.size) for k in keys))
-    return Alignment(truth, prediction, *both.finished(start), *both.rows, both.weight, both.coverage)
+        made = start - 1, keys[0].size + 1
+    return Alignment(truth, prediction, *both.finished(start), *both.rows, both.weight, both.coverage, made)
 
 
 def matched(

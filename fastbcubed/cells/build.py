@@ -107,14 +107,16 @@ def build_cells(
     outside: bool,
     plan: Plan | None = None,
     truth: TrueRows | None = None,
+    with_keys: bool = False,
 ) -> Contingency:
     """Build the cells of aligned rows by a plan; the cell of each row is computed only on request.
 
-    If several predictions share the rows, `truth` holds the rows already sorted by part.
+    If several predictions share the rows, `truth` holds the rows already sorted by part. With `with_keys`, the keys of
+    the clusters are kept, where possible.
     """
     keys, absent = (rows.true_keys, rows.pred_keys), (rows.absent_true, rows.absent_pred)
     how: dict[str, Any] = {"weighting": weighting, "outside": outside, "plan": plan, "truth": truth}
-    return cells_of_keys(*keys, rows.weight, pool, absent=absent, **how)
+    return cells_of_keys(*keys, rows.weight, pool, absent=absent, with_keys=with_keys, **how)
 
 
 def cells_of_keys(
@@ -128,6 +130,7 @@ def cells_of_keys(
     absent: tuple[int | None, int | None] = (None, None),
     plan: Plan | None = None,
     truth: TrueRows | None = None,
+    with_keys: bool = False,
 ) -> Contingency:
     """Build the cells of rows from the keys of their clusters; `absent` are the keys for "not on this side", if any.
 
@@ -149,7 +152,7 @@ def cells_of_keys(
         if counted is not None:
             rows, stands_for = counted.condensed(pool), true_keys.size
         plan = plan or plan_parts([true for true, *_ in rows], *absent, stands_for=stands_for)
-        built = build(plan, rows, pool, outer=outer, outside=outside, truth=truth)
+        built = build(plan, rows, pool, outer=outer, outside=outside, truth=truth, with_keys=with_keys)
 
     def locate_rows() -> NDArray[np.int64]:
         with Pool(pool.threads) as threads:
@@ -178,6 +181,8 @@ def cells_of_keys(
         n_rows=true_keys.size,
     )
     found.recall_if_alone = built.recall_if_alone
+    if built.true_keys is not None and built.keys is not None:
+        found.cluster_keys = {"true": built.true_keys, "pred": built.keys}
     return found
 
 
@@ -189,6 +194,7 @@ def build(
     outer: bool = False,
     outside: bool = False,
     truth: TrueRows | None = None,
+    with_keys: bool = False,
 ) -> partitioned.Built:
     """Build the cells of rows planned by `plan_parts`; equal keys mean equal clusters.
 
@@ -202,8 +208,9 @@ def build(
         weighted = rows[0][2] is not None
         by_part, bounds = partitioned.partition_rows(plan, rows, plan.row_type(weighted), pool)
         parts = partitioned.build_parts(
-            plan, by_part, bounds, pool, weighted=weighted, skip=0, bits=plan.bits
+            plan, by_part, bounds, pool, weighted=weighted, skip=0, bits=plan.bits, with_keys=with_keys
         )
+        del by_part  # so that the rows are freed with `parts`
     base = np.zeros(plan.n_parts, np.int64)  # codes of heavy clusters come first
     regular = 1 << plan.bits
     base[:regular] = plan.heavy.size + np.cumsum(parts.n_clusters[:regular]) - parts.n_clusters[:regular]
@@ -219,9 +226,14 @@ def build(
         alone.add(plan, parts, pool)
         change = alone.change()
     arrived, cell_bounds = partitioned.send_cells(plan, parts, base, sums, pool, outer=outer)
+    true_keys = parts.keys
+    if true_keys is not None and plan.heavy.size:
+        true_keys = np.concatenate([plan.heavy, true_keys])
     del parts
-    built = partitioned.close_parts(plan, arrived, cell_bounds, n_true, pool, outer=outer, outside=outside)
-    return replace(built, recall_if_alone=change)
+    built = partitioned.close_parts(
+        plan, arrived, cell_bounds, n_true, pool, outer=outer, outside=outside, with_keys=with_keys
+    )
+    return replace(built, recall_if_alone=change, true_keys=true_keys)
 
 
 def locate(

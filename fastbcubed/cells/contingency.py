@@ -415,6 +415,7 @@ class Contingency:
     max_pairs = MAX_PAIRS  #: limit on the number of pairs of cells that a score may compare
     known_scores: Mapping[str, NDArray[np.float64]] = MappingProxyType({})  #: means by cell; see `CellMeans`
     recall_if_alone: float | None = None  #: see `IfAlone`; None if unknown
+    cluster_keys: Mapping[str, NDArray[np.int64]] | None = None  #: mixed keys by side and code, if kept
 
     def __init__(
         self,

@@ -274,6 +274,8 @@ class Built:
     has_one_sided: bool  #: whether a side lacks any item
     #: the mixed key of each predicted cluster by code, if requested; shape (n_pred,)
     keys: NDArray[np.int64] | None = None
+    #: the same of true clusters, if the cells were built at once; shape (n_true,)
+    true_keys: NDArray[np.int64] | None = None
     #: the spread cluster that each predicted cluster is a part of, -1 for none; shape (n_pred,)
     heavy: NDArray[np.int64] | None = None
     #: change in the sum of recall if truth-only items were singletons; see `IfAlone`
@@ -309,7 +311,6 @@ def build_parts(
     with_keys: bool = False,
 ) -> Parts:
     """Turn the rows of each part into cells in place; `skip` and `bits` are those of `Targets`."""
-    keys = buffers.empty(plan.n_rows, np.dtype(np.int64)) if with_keys else NO_KEYS
     own = rows.view(plan.records["weighted cell" if weighted else "cell"])
     tasks = plan.tasks
     starts, stops = zip(*tasks, strict=True)
@@ -319,8 +320,9 @@ def build_parts(
     histogram = np.zeros((len(tasks), 1 << bits), np.int64)
     targets = plan.targets(skip, bits)
 
-    def build_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
+    def build_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> NDArray[np.int64]:
         heavy = plan.heavy if plan.is_heavy(first) else NO_KEYS
+        keys = _keys_of(bounds, first, last) if with_keys and not heavy.size else NO_KEYS
         with pool.workspace(
             ("build", plan.code, weighted, plan.counted),
             lambda: _cell_space(most_rows, plan.code, weighted=weighted, counted=plan.counted),
@@ -330,15 +332,22 @@ def build_parts(
                 rows, own, bounds, first, last, targets, heavy, space, n_cells, n_clusters,
                 cells_by_part, keys,
             )  # fmt: skip
+        return _concatenated([keys[: n_clusters[first:last].sum()]])
 
-    pool.map(build_task, starts, stops, histogram, stage="build cells")
-    true_keys = _fronts(keys, bounds, n_clusters[: 1 << plan.bits]) if with_keys else None
+    keys = pool.map(build_task, starts, stops, histogram, stage="build cells")
+    true_keys = _concatenated(keys) if with_keys else None
     return Parts(own, bounds, n_cells, n_clusters, targets, histogram, weighted, true_keys)
 
 
-def _fronts(values: np.ndarray, bounds: NDArray[np.int64], sizes: NDArray[np.int64]) -> np.ndarray:
-    """Return the records at the fronts of parts, concatenated."""
-    return np.concatenate([values[a : a + n] for a, n in zip(bounds, sizes, strict=False)])
+def _keys_of(bounds: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
+    """Return room for the keys of the clusters of these parts; only the pages of the keys are touched."""
+    room: NDArray[np.int64] = buffers.empty(int(bounds[last] - bounds[first]), np.int64)
+    return room
+
+
+def _concatenated(keys: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = buffers.empty(sum(each.size for each in keys), np.int64)
+    return np.concatenate(keys, out=found)
 
 
 def send_cells(
@@ -420,10 +429,10 @@ def close_parts(
     pred_in_part = buffers.empty(arrived.size, plan.code)
     n_parts = bounds.size - 1
     n_pred = np.zeros(n_parts, np.int64)
-    keys = buffers.empty(arrived.size, np.dtype(np.int64)) if with_keys else NO_KEYS
     most = int(np.diff(bounds).max())
 
-    def close_task(first: int, last: int) -> None:
+    def close_task(first: int, last: int) -> NDArray[np.int64]:
+        keys = _keys_of(bounds, first, last) if with_keys else NO_KEYS
         with pool.workspace(
             "close", lambda: (slots_for(most), np.empty(most, CLUSTER)), lambda space: space[1].size >= most
         ) as space:
@@ -431,13 +440,14 @@ def close_parts(
                 arrived, cells, pred_in_part, bounds, first, last, outer, outside,
                 plan.absent_pred, space, n_pred, keys,
             )  # fmt: skip
+        return _concatenated([keys[: n_pred[first:last].sum()]])
 
-    pool.map(close_task, *zip(*part_blocks(n_parts), strict=True), stage="close cells")
+    keys = pool.map(close_task, *zip(*part_blocks(n_parts), strict=True), stage="close cells")
     one_sided = bool(plan.absent_true.size or plan.absent_pred.size)
     base = np.concatenate([[0], np.cumsum(n_pred)])
     return Built(
         cells, pred_in_part, bounds, base, n_true, one_sided,
-        _fronts(keys, bounds, n_pred) if with_keys else None,
+        _concatenated(keys) if with_keys else None,
     )  # fmt: skip
 
 

@@ -221,6 +221,7 @@ def diff(
             out=out,
             memory_limit=memory_limit,
             spill_dir=spill_dir,
+            names_clusters=True,
         )  # fmt: skip
         how: dict[str, Any] = {"threads": threads, "progress": progress}
         ev = carry_out(request, arguments, engine=engine, **how)

@@ -10,15 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.align.policies import Coverage
+from fastbcubed.align.row_blocks import number_type
 from fastbcubed.align.rows import align
 from fastbcubed.cells.build import TrueRows, build_cells
-from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.cells.partitioned import WIDE, Plan, find_heavy
 from fastbcubed.engines.request import Answer, Labels, Request
 from fastbcubed.engines.scoring import OnePart, Scorer
 from fastbcubed.inputs.pair import Pair, open_pair
 from fastbcubed.inputs.reading_notes import notes_of, readings_of
 from fastbcubed.overlap.cover import build_cover
+from fastbcubed.results.clusters import NumbersByKey
 from fastbcubed.results.items import AlignedItems, AttributeTable, CoverItems
 from fastbcubed.runtime.key_partitions import PART_ROWS, part_bits
 from fastbcubed.runtime.threads import Pool
@@ -82,8 +84,15 @@ def build(pair: Pair, request: Request, pool: Pool) -> Built:
         outer=request.outer,
         narrow=True,
     )
-    cells = build_cells(rows, pool, weighting=request.weighting, outside=request.outside)
-    return Built(rows.coverage, cells, AlignedItems(rows))
+    kinds = [number_type(side.labels) for side in pair.first]
+    cells = build_cells(
+        rows, pool, weighting=request.weighting, outside=request.outside,
+        with_keys=request.names_clusters and None not in kinds,
+    )  # fmt: skip
+    labels = None
+    if cells.cluster_keys is not None:
+        labels = NumbersByKey(dict(zip(SIDES, kinds, strict=True)), cells.cluster_keys, rows.made_keys)
+    return Built(rows.coverage, cells, AlignedItems(rows), labels)
 
 
 class Answers(NamedTuple):

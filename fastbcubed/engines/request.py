@@ -47,6 +47,7 @@ class Request:
     slices: list[SliceKey] = field(default_factory=list)
     keep: str = "cells"
     narrows: bool = False  #: whether `keep` becomes "scores" if the disk has no room for the cells
+    names_clusters: bool = False  #: whether the labels of all clusters will probably be needed
     out: Any = None
     memory_limit: int | str | None = None
     spill_dir: Any = None

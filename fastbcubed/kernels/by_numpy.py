@@ -202,7 +202,7 @@ def build_cells(
         firsts, codes, found = number_by_part(true, part, sizes.size)
         n_clusters[part_from:part_to] = found
         if keys.size:
-            keys[bounds[part_from + part[firsts]] + codes[firsts]] = true[firsts]
+            keys[(np.cumsum(found) - found)[part[firsts]] + codes[firsts]] = true[firsts]
     if weighted:
         cells["x"][at] = x
     cells["pred"][at], cells["cluster"][at], cells["n"][at] = pred, codes, n
@@ -347,7 +347,7 @@ def close_cells(
     pred_codes[start:stop] = -1
     pred_codes[start + here] = codes
     if keys.size:
-        keys[bounds[part_from + part[firsts]] + codes[firsts]] = pred[firsts]
+        keys[among[firsts]] = pred[firsts]
     cells["fp"][start:stop] = fp
     n_clusters[part_from:part_to] = found
     return None

@@ -168,9 +168,10 @@ def build_cells(
     `rows` (true, pred[, x]) and `cells` (cluster, n, pred[, x]) are the same memory; the cells end up at the front of
     each part. `heavy` is empty, or the sorted keys of heavy clusters, which then are clusters 0, 1, ... of every
     part. Outputs: `n_cells` and `n_clusters` of each part; `histogram`, the cells of each target; `keys`, unless
-    empty, the key of each cluster that is not heavy, starting at the first row of its part.
+    empty, the keys of the clusters that are not heavy, part after part.
     """
     head_slots, other_slots, counts, heads, codes, sums, errors, counted = space
+    n_keys = 0
     for part in range(part_from, part_to):
         first = bounds[part]
         last = bounds[part + 1]
@@ -178,8 +179,10 @@ def build_cells(
             rows, first, last, head_slots, other_slots, counts, heads, sums, errors, None, counted
         )
         n_clusters[part] = number_cells(
-            rows, cells, first, found, targets, heavy, (counts, heads, codes), sums, errors, histogram, keys
-        )
+            rows, cells, first, found, targets, heavy, (counts, heads, codes), sums, errors, histogram,
+            keys[n_keys:],
+        )  # fmt: skip
+        n_keys += n_clusters[part]
         n_cells[part] = found
 
 
@@ -209,7 +212,7 @@ def number_cells(rows, cells, first, n_cells, targets, heavy, found, sums, error
             else:
                 codes[at(c)] = clusters
                 if with_keys:
-                    keys[at(first + clusters)] = rows[at(first + c)].true
+                    keys[at(clusters)] = rows[at(first + c)].true
             clusters += 1
         pred = rows[at(first + c)].pred
         if sums is not None:
@@ -538,14 +541,15 @@ def close_cells(
 
     `arrived` and `cells` are the same memory: the field `fp` replaces the predicted key. Codes start at 0 in each
     part and are -1 for items that the prediction lacks. Items that the truth lacks count as false positives only if
-    `outside`. `space` is a hash table and records (key, mass, rest, only). `keys`, unless empty, receives the key of
-    each cluster, starting at the first cell of its part.
+    `outside`. `space` is a hash table and records (key, mass, rest, only). `keys`, unless empty, receives the keys of
+    the clusters, part after part.
     """
     # Idea: false positives are the mass of the predicted cluster without the cell's own, which is known once all
     # cells of the part have been seen. So the first pass sums by cluster, and the second writes. The keys may be
     # overwritten then, as `pred_codes` replaces them; a second array would take as much memory as the cells.
     # A large part is first tried with the table that fits the cache: mostly it is large because its clusters are.
     slots, clusters = space
+    n_keys = 0
     for part in range(part_from, part_to):
         first = bounds[part]
         last = bounds[part + 1]
@@ -557,9 +561,10 @@ def close_cells(
             table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
             table[:] = -1
             n_clusters[part] = number_clusters(
-                arrived, pred_codes, first, last, outer, absent_pred, table, clusters, keys
+                arrived, pred_codes, first, last, outer, absent_pred, table, clusters, keys[n_keys:]
             )
             size = table_size(last - first)
+        n_keys += n_clusters[part]
         for j in range(first, last):
             k = pred_codes[at(j)]
             if k < 0:
@@ -600,7 +605,7 @@ def number_clusters(arrived, pred_codes, first, last, outer, absent_pred, table,
             table[at(s)] = (tag_of(pred, room) << room) | k
             clusters[at(k)].key = pred
             if with_keys:
-                keys[at(first + k)] = pred
+                keys[at(k)] = pred
             clusters[at(k)].mass = 0.0 if stranger else own
             clusters[at(k)].rest = 0.0
             clusters[at(k)].only = own if stranger else 0.0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -160,10 +161,10 @@ class NamesByKey:
     def __call__(self, side: str, codes: NDArray[np.integer]) -> pa.Array:
         """Return the labels of clusters by code; null for clusters created by a policy."""
         own = self._sides[side]
-        keys = kernels.partition.unmix_all(np.ascontiguousarray(own.keys[codes]))
-        made = self._are_made(keys)
         if own.kind is not None:
-            return numbers_of_keys(keys, own.kind, made)
+            return numbers_of_clusters(own.keys, codes, own.kind, self._made)
+        keys = kernels.partition.unmix_all(np.ascontiguousarray(own.keys[codes]))
+        made = are_made(keys, self._made)
         wanted, at = np.unique(keys[~made], return_inverse=True)
         with self._one_at_a_time, Pool(self._threads) as pool:
             found, place = own.look_for(wanted, pool)
@@ -187,7 +188,7 @@ class NamesByKey:
             def labels(codes: NDArray[np.integer]) -> pa.Array:
                 mixed = np.ascontiguousarray(own.keys[codes])
                 found, known = shards.find(mixed, pool)
-                missing = ~known & ~self._are_made(kernels.partition.unmix_all(mixed))
+                missing = ~known & ~are_made(kernels.partition.unmix_all(mixed), self._made)
                 own.require_found(int(np.count_nonzero(missing)), mixed.size)
                 return own.in_own_type(found)
 
@@ -203,11 +204,34 @@ class NamesByKey:
         found = order[np.searchsorted(mixed, own.keys[codes], sorter=order)]
         return [labels[k] for k in found.tolist()], codes
 
-    def _are_made(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        if self._made is None:
-            return np.zeros(keys.size, bool)
-        start, n = self._made
-        return keys.view(np.uint64) - np.uint64(start % 2**64) < np.uint64(n)
+
+@dataclass(frozen=True)
+class NumbersByKey:
+    """Finds the labels of clusters by code if they are integers, which are their own keys."""
+
+    kinds: Mapping[str, pa.DataType]  #: the types of the labels by side
+    keys: Mapping[str, NDArray[np.int64]]  #: mixed keys by side and code
+    made: tuple[int, int] | None  #: the first key that policies made, and the most there are
+
+    def __call__(self, side: str, codes: NDArray[np.integer]) -> pa.Array:
+        """Return the labels of clusters by code; null for clusters created by a policy."""
+        return numbers_of_clusters(self.keys[side], codes, self.kinds[side], self.made)
+
+
+def numbers_of_clusters(
+    mixed: NDArray[np.int64], codes: NDArray[np.integer], kind: pa.DataType, made: tuple[int, int] | None
+) -> pa.Array:
+    """Return the labels of clusters, integers of a type, from the mixed keys by code; see `NumbersByKey`."""
+    keys = kernels.partition.unmix_all(np.ascontiguousarray(mixed[codes]))
+    return numbers_of_keys(keys, kind, None if made is None else are_made(keys, made))
+
+
+def are_made(keys: NDArray[np.int64], made: tuple[int, int] | None) -> NDArray[np.bool_]:
+    """Return whether a policy made each key; `made` is the first such key and an upper bound on their number."""
+    if made is None:
+        return np.zeros(keys.size, bool)
+    start, n = made
+    return keys.view(np.uint64) - np.uint64(start % 2**64) < np.uint64(n)
 
 
 class _Labels:

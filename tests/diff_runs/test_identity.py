@@ -449,3 +449,22 @@ def test_ids_over_the_releases_of_patentsview() -> None:
         assert all(row["replaced_by"] is None for row in living)
     assert [as_named for as_named, _ in stability] == [0, 0]
     assert [best > 0.8 for _, best in stability] == [True, True]
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint16", "int32", "int64", "uint64"])
+def test_labels_that_are_numbers_are_those_of_the_items(kind: str) -> None:
+    draw, n, ends = np.random.default_rng(7), 150_000, np.iinfo(kind)
+    sides = []
+    for _ in range(2):
+        labels = (
+            draw.integers(0, 40_000, n) * (ends.max // 40_000) + ends.min
+            if ends.bits > 8
+            else draw.integers(-99, 99, n)
+        )
+        labels[draw.random(n) < 0.2] = 77  # a cluster that is spread over all parts
+        sides.append(pa.array(labels.astype(kind), mask=draw.random(n) < 0.01))
+    ev = fb.diff(*sides, nulls="singleton").evaluation
+    for side, n_codes in ev.contingency.n_codes.items():
+        codes = np.arange(n_codes)
+        of_items = ev.kept_items().labels(side, ev.kept.first_rows[side])
+        assert ev.kept.cluster_labels(side, codes).equals(of_items)
