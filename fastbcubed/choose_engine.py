@@ -30,7 +30,6 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
     """
     if not is_one_of(engine, (None, "memory", "disk", "spark")):
         raise OptionError(f'{arg("engine")} must be "memory", "disk" or "spark", not {quoted(engine)}')
-    files = list(request.given.sources)
     if engine == "spark" or request.given.on_spark:
         run = _spark(engine)
         for name in ("memory_limit", "spill_dir"):  # Spark has settings of its own

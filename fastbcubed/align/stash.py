@@ -94,16 +94,15 @@ class Stash:
         whole, own = pa.RecordBatch.from_pydict(columns), pa.schema(kinds)
         with self._lock:
             self._schema = own if self._schema is None else _wider(self._schema, own)
-        pieces = [
-            whole.slice(a, b - a).serialize() if b > a else b""
-            for a, b in zip(bounds.tolist(), bounds[1:].tolist(), strict=False)
-        ]
-        sizes = [-(-len(piece) // ALIGNED) * ALIGNED for piece in pieces]
+        pieces = [whole.slice(a, b - a) for a, b in zip(bounds.tolist(), bounds[1:].tolist(), strict=False)]
+        sizes = [-(-pa.ipc.get_record_batch_size(each) // ALIGNED) * ALIGNED * bool(each) for each in pieces]
         starts = np.append(0, np.cumsum(sizes, dtype=np.int64))
         with self._spill.pages() as pages:
             room = pages.empty(int(starts[-1]), np.dtype(np.uint8))
-            for start, piece in zip(starts.tolist(), pieces, strict=False):
-                room[start : start + len(piece)] = np.frombuffer(piece, np.uint8)
+            for start, each in zip(starts.tolist(), pieces, strict=False):
+                if each:  # one piece at a time, as all of them take as much as the batch
+                    piece = each.serialize()
+                    room[start : start + len(piece)] = np.frombuffer(piece, np.uint8)
             at = self._spill.write(pages.first(room.size)) if room.size else 0
         with self._lock:
             self._batches[index] = (at, starts, whole.schema)

@@ -277,7 +277,7 @@ def _answers(
         for run in names
     ]
     requests = [replace(first, given=each) for each in given]
-    if engine == "spark" or any(own.on_spark for own in given):
+    if is_one_of(engine, ("spark",)) or any(own.on_spark for own in given):
         raise OptionError(
             "runs are compared in memory or on disk, not on Spark; write Spark DataFrames as Parquet files "
             "and pass their paths"

@@ -302,7 +302,7 @@ def check_constraints(
     names = as_several(CHECKS if checks is None else checks)
     if unknown := [name for name in names if not is_one_of(name, CHECKS)]:
         raise OptionError(f"There is no check {quoted(unknown[0])}. The checks are {', '.join(CHECKS)}.")
-    number_of(tolerance, "tolerance")
+    tolerance = number_of(tolerance, "tolerance")
     if not (isinstance(score, str) or callable(score)):
         raise MetricError(
             f"{arg('score')} must be the name of a score or a function of two labelings, not {quoted(score)}"

@@ -33,6 +33,7 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
     "digits": (OptionError, "an integer of about 5,000 digits", lambda: ev.interval("f1", level=LONG)),
     "threshold": (OptionError, "rounded to inf", lambda: sweep.at(HUGE)),
     "tolerance": (OptionError, "tolerance", lambda: fb.constraints.check_constraints("f1", tolerance=-HUGE)),
+    "engine": (OptionError, "engine", lambda: fb.compare(LABELS, {"a": OTHER}, engine=pl.Series([]))),
     "edges": (fb.errors.SliceError, "the edges of the bins", lambda: fb.bins("year", [1, HUGE])),
     "gate": (OptionError, "f1 ranges from 0 to 1", lambda: ev.check(f1=HUGE)),
     "population": (OptionError, "population_clusters", lambda: fb.estimate(*SIDES, population_clusters=HUGE)),
@@ -163,3 +164,8 @@ def test_keep_that_is_a_column_is_refused() -> None:
 def test_numbers_of_numpy_are_written_as_json() -> None:
     table = fb.constraints.table(["f1"], n_random=np.int64(2), seed=np.int64(3))
     assert json.loads(table.to_json())["n_random"] == 2
+
+
+def test_a_huge_tolerance_takes_all_for_ties():
+    found = fb.constraints.check_constraints("f1", checks=["homogeneity"], n_random=2, tolerance=HUGE)
+    assert found["homogeneity"].verdict == "tie"
