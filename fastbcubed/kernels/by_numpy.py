@@ -353,6 +353,60 @@ def close_cells(
     return None
 
 
+def change_by_part(cells, parts, part_from, part_to, weighted, outer, absent_pred, sums, changes):
+    """Write the change in recall of each part if its truth-only items were singletons; `sums` is not used."""
+    bounds, n_cells, n_clusters = parts
+    for part in range(part_from, part_to):
+        own = cells[bounds[part] : bounds[part] + n_cells[part]]
+        n = own["n"].astype(np.float64)
+        weight = n if weighted is None else own["x"]
+        mass = n if outer else weight
+        alone = own["pred"] == absent_pred
+        terms = (weight * mass, ~alone), (mass, ~alone), (n, alone), (weight, alone), (mass, alone)
+        product, scored, n, weight, left = (
+            np.bincount(own["cluster"][here], values[here], n_clusters[part]) for values, here in terms
+        )
+        before = np.where(scored > 0.0, product / scored, 0.0)
+        after = (product + weight * (left / n)) / (scored + left)
+        steps = (after - before)[n > 0.0]
+        changes[part] = np.add.accumulate(np.concatenate(([0.0], steps)))[-1]
+
+
+def match_items(true, pred, part_from, part_to, space, pred_of_true, lacking, values, value_of_true):
+    """Match the items of several parts; return, for each side, the number of rows that repeat an earlier item."""
+    (a, b), (c, d) = ((side[2][part_from], side[2][part_to]) for side in (true, pred))
+    n_true = b - a
+    if n_true + d - c < FEW_ROWS:
+        return NotImplemented
+    firsts, numbers = number_groups(np.concatenate((true[0][a:b], pred[0][c:d])))
+    first = firsts[
+        numbers[n_true:]
+    ]  # the true row with the item of each predicted row, else the first predicted one
+    own, begins = np.unique(first, return_index=True)  # the first of several predicted rows
+    is_match = np.zeros(d - c, np.bool_)
+    is_match[begins[own < n_true]] = True
+    rows = np.arange(c, d) if pred[1] is None else pred[1][c:d]
+    to = a + first[is_match]
+    to = to if true[1] is None else true[1][to]
+    pred_of_true[to] = rows[is_match]
+    if values is not None:
+        value_of_true[to] = values[c:d][is_match]
+    lacking[rows[~is_match]] = True
+    return int(n_true - np.count_nonzero(firsts < n_true)), int(d - c - own.size)
+
+
+def take_rows(values, rows, start, stop, out):
+    """Write values[rows[i]], or -1 for a negative row, to out[i] for i in start..stop."""
+    own = rows[start:stop]
+    out[start:stop] = np.where(own < 0, -1, values[np.maximum(own, 0)]) if values.size else -1
+
+
+def find_run(keys, start, length):
+    """Return whether any key lies in start .. start + length - 1, modulo 2**64."""
+    begin, span = (np.uint64(int(each) % (1 << 64)) for each in (start, length))
+    return bool((keys.astype(np.int64, copy=False).view(np.uint64) - begin < span).any())
+
+
 def take_codes(place, codes, rows, taken):
     """Write the place of the code of each given row."""
     taken[:] = place[codes[rows]]

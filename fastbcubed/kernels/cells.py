@@ -689,7 +689,7 @@ def change_if_alone(sums, n):
     return change
 
 
-@kernel
+@kernel(by_numpy=by_numpy.change_by_part)
 def change_by_part(cells, parts, part_from, part_to, weighted, outer, absent_pred, sums, changes):
     """Write the change of `change_if_alone` for each part, which must hold all cells of its true clusters.
 

@@ -9,6 +9,8 @@ from fastbcubed.kernels.partition import RUN
 
 #: Number of pairs whose parents are read ahead of joining them.
 AT_ONCE = 64
+#: With more parents than this for each pair, it takes longer to make a list of them than to read a few from the array.
+PARENTS_PER_PAIR = 50
 
 
 @kernel
@@ -75,7 +77,23 @@ def start_components(linked, parents):
         parents[node] = node if linked[node] else -1
 
 
-@kernel
+def join_pairs_in_lists(left, right, parents):
+    """Do the same as `join_pairs`, on lists, whose elements Python reads faster than those of arrays."""
+    if parents.size > PARENTS_PER_PAIR * left.size:
+        return NotImplemented
+    own = parents.tolist()
+    for a, b in zip(left.tolist(), right.tolist(), strict=True):
+        ends = []
+        for node in (a, b):
+            while own[node] != node:
+                own[node] = node = own[own[node]]
+            ends.append(node)
+        own[max(ends)] = min(ends)
+    parents[:] = own
+    return 0
+
+
+@kernel(by_numpy=join_pairs_in_lists)
 def join_pairs(left, right, parents):
     """Connect the nodes of each pair. Shapes: (pairs,), (pairs,), (nodes,); `parents` is initially 0 to nodes - 1.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastbcubed.kernels import by_numpy
 from fastbcubed.kernels.cells import table_size
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import bits_of, fetch, mix, part_of
@@ -20,7 +21,7 @@ def row_of(rows, i):
     return rows[at(i)]
 
 
-@kernel
+@kernel(by_numpy=by_numpy.match_items)
 def match_items(true, pred, part_from, part_to, space, pred_of_true, lacking, values, value_of_true):
     """Match the items of several parts; return, for each side, the number of rows that repeat an earlier item.
 
@@ -129,7 +130,7 @@ def read_places(places, start, stop, found, values, pred_of_true, value_of_true)
         value_of_true[at(i)] = values[at(place)] if row >= 0 else 0
 
 
-@kernel
+@kernel(by_numpy=by_numpy.take_rows)
 def take_rows(values, rows, start, stop, out):
     """Write values[rows[i]], or -1 for a negative row, to out[i] for i in start..stop, without branching on rows."""
     if not values.size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastbcubed.kernels import by_numpy
 from fastbcubed.kernels.cells import bit_length
 from fastbcubed.kernels.jit import at, kernel
 from fastbcubed.kernels.partition import add_exactly, add_in_lanes, sum_lanes
@@ -90,7 +91,7 @@ def count_sizes(sizes, counts):
     return larger
 
 
-@kernel(words=True)
+@kernel(words=True, by_numpy=by_numpy.find_run)
 def find_run(keys, start, length):
     """Return whether any key lies in start .. start + length - 1, modulo 2**64."""
     begin = np.uint64(start)

@@ -9,7 +9,13 @@ from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import RUN, mix, sum_lanes, sum_run
 
 
-@kernel
+def name_units_by_numpy(codes, units, shift, counts):
+    """Do the same as `name_units`, on arrays."""
+    codes[:] = units[codes]
+    counts += np.bincount(codes >> shift, minlength=counts.size)
+
+
+@kernel(by_numpy=name_units_by_numpy)
 def name_units(codes, units, shift, counts):
     """Replace true clusters by their units, and count the cells of each range of 2**shift units."""
     for begin in range(0, codes.size, RUN):
@@ -43,7 +49,13 @@ def scatter_units(cells, places, units, shift, next_cell, out):
         out[at(j)].true = units[at(i)]
 
 
-@kernel
+def add_shares_by_numpy(cells, first, total, shares):
+    """Do the same as `add_shares`, on arrays."""
+    np.add.at(shares, cells["true"] - first, cells["weight"])
+    shares /= total
+
+
+@kernel(by_numpy=add_shares_by_numpy)
 def add_shares(cells, first, total, shares):
     """Write each unit's share of the total weight, from its cells; `first` is the first unit."""
     for i in range(cells.size):

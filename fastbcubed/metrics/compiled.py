@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fastbcubed.kernels.clusters import in_range
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import PIECE, RUN, add_exactly, add_to_lanes, read_run, sum_lanes
 from fastbcubed.kernels.units import add_shares, square_units
@@ -150,7 +151,27 @@ def add_cell(counts, run, outcome, n, w, of_precision, of_recall):
     run[2, outcome] += of_recall
 
 
-@kernel
+def losses_by_numpy(cells, outer):
+    """Return the loss of precision and of recall of each cell, times its weight."""
+    tp = cells["n"].astype(np.float64) if outer else cells["weight"]
+    return [cells["weight"] * FORMULAS[k](tp, cells["fp"], cells["fn"], 0.0) for k in (2, 3)]
+
+
+def add_by_outcome_by_numpy(cells, pred, start, stop, outer, firsts, true_marks, pred_marks, counts, sums):
+    """Do the same as `add_by_outcome`, on arrays."""
+    cells = cells[start:stop]
+    values = [cells["weight"], *losses_by_numpy(cells, outer)]
+    differ = (cells["fp"] != 0.0) | (cells["fn"] != 0.0)
+    sides = (cells["true"], firsts[0], true_marks, 0), (pred[start:stop], firsts[1], pred_marks, 4)
+    for codes, first, marks, base in sides:
+        here, own = in_range(codes, first, marks.size)
+        outcome = base + differ[here] * (marks[own] >> 1).astype(np.int64)
+        np.add.at(counts, outcome, cells["n"][here])
+        for k, each in enumerate(values):
+            np.add.at(sums.reshape(-1), (here // RUN * 3 + k) * 8 + outcome, each[here])
+
+
+@kernel(by_numpy=add_by_outcome_by_numpy)
 def add_by_outcome(cells, pred, start, stop, outer, firsts, true_marks, pred_marks, counts, sums):
     """Sum the cells start..stop by the outcome of their true cluster, and by that of their predicted cluster.
 
@@ -176,7 +197,21 @@ def add_by_outcome(cells, pred, start, stop, outer, firsts, true_marks, pred_mar
                 add_cell(counts, run, at(outcome), n, w, of_precision, of_recall)
 
 
-@kernel
+def add_losses_by_numpy(cells, pred, start, stop, outer, firsts, of_recall, of_precision):
+    """Do the same as `add_losses`, on arrays."""
+    cells = cells[start:stop]
+    precision_lost, recall_lost = losses_by_numpy(cells, outer)
+    of_sides = (
+        (cells["true"], firsts[0], cells["fn"], recall_lost, of_recall),
+        (pred[start:stop], firsts[1], cells["fp"], precision_lost, of_precision),
+    )
+    for codes, first, others, lost, sums in of_sides:
+        here, own = in_range(codes, first, sums.size)
+        some = others[here] != 0.0
+        np.add.at(sums, own[some], lost[here][some])
+
+
+@kernel(by_numpy=add_losses_by_numpy)
 def add_losses(cells, pred, start, stop, outer, firsts, of_recall, of_precision):
     """Sum the losses of the cells start..stop: of recall by true cluster, of precision by predicted cluster."""
     for i in range(start, stop):

@@ -86,7 +86,7 @@ class RunScores:
         fast, formulas = _compiled(table, needed)
         origins = np.array([means[m.name] for m in needed])
         origins[fast] = compiled.origins(formulas)
-        others = np.setdiff1d(np.arange(len(needed)), fast)
+        others = np.setdiff1d(np.arange(len(needed)), fast, assume_unique=True)
         if others.size and (exact := np.flatnonzero((table.fp == 0) & (table.fn == 0))[:1]).size:
             of_exact = ScoresOfCells(table, [needed[k] for k in others])(exact)[:, 0]
             origins[others] = np.where(np.isfinite(of_exact), of_exact, origins[others])
@@ -178,7 +178,7 @@ def powers_of_cells(
     from fastbcubed.metrics import compiled
 
     fast, formulas = _compiled(tables[0], needed)
-    others = np.setdiff1d(np.arange(len(needed)), fast)
+    others = np.setdiff1d(np.arange(len(needed)), fast, assume_unique=True)
     of_others = np.array(
         [
             _other_sums(own, [needed[k] for k in others], run.origins[others], pool)

@@ -139,7 +139,7 @@ def _stretches(table: Contingency) -> list[tuple[int, int]]:
     """Return ranges of a run's cells such that no predicted cluster is in two of them."""
     n = -(-table.n_cells // CELLS_OF_PIECE)
     ends = np.searchsorted(table.parts, np.arange(n + 1) * table.n_cells // n)
-    return list(pairwise(np.unique(table.parts[ends]).tolist()))
+    return list(pairwise(sorted({*table.parts[ends].tolist()})))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """Kernels on rows and cells: whole arrays give the same bits as loops."""
 
 import copy
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from fastbcubed.runtime.threads import Pool
 
 MODULES = (
     kernels.cells,
+    kernels.clusters,
     kernels.components,
+    kernels.join,
     kernels.units,
     kernels.partition,
     kernels.preaggregate,
@@ -219,3 +222,115 @@ def test_cells_are_sorted_and_added_by_unit_alike(n: int, outer: bool) -> None:
     given = scored, 0, float(scored["weight"].sum()), outer, *formulas, np.zeros((300, 4))
     (loops, _), (arrays, _) = both_ways(compiled.add_by_unit, *given)
     assert loops[-1].tobytes() == arrays[-1].tobytes()
+
+
+def assert_alike(kernel: jit.Kernel, *given: Any) -> tuple[Any, ...]:
+    """Assert that loops and NumPy's function return and write the same to the last bit; return the arguments after."""
+    (loops, result), (arrays, other) = both_ways(kernel, *given)
+    assert result == other and type(result) is type(other)
+    for own, found in zip(jit.arrays_in(loops), jit.arrays_in(arrays), strict=True):
+        assert own.tobytes() == found.tobytes()
+    return loops
+
+
+@pytest.mark.parametrize("n", [0, 1, 700, 3000])
+@pytest.mark.parametrize("outer", [False, True])
+def test_outcomes_and_losses_of_clusters_are_added_alike(n: int, outer: bool) -> None:
+    """Of cells in the middle; of clusters in a range of codes; onto what was found before."""
+    rng, cells = some_cells(n, n + outer)
+    cells["weight"] = np.maximum(cells["weight"], 1e-9)  # scored cells have weight
+    pred, firsts = rng.integers(-1, 1 + n // 2, n).astype(np.int32), (n // 8, n // 9)
+    marks = [np.zeros(n // 4, np.uint8), np.zeros(n // 3, np.uint8)]
+    start, stop = min(n, 5), max(0, n - 7)
+    of_cells = cells, pred, start, max(start, stop)
+    *_, true_marks, pred_marks = assert_alike(kernels.clusters.mark_clusters, *of_cells, firsts, *marks)
+    assert n < 700 or set(true_marks.tolist()) >= {0, 3, 5, 7}
+    assert_alike(kernels.clusters.count_marks, true_marks, np.arange(4))
+    n_runs = -(-n // kernels.partition.RUN)
+    given = *of_cells, outer, firsts, true_marks, pred_marks, np.arange(8), np.full((n_runs, 3, 8), 0.1)
+    assert_alike(compiled.add_by_outcome, *given)
+    assert_alike(compiled.add_losses, *of_cells, outer, firsts, *(np.full(own.size, 0.1) for own in marks))
+
+
+@pytest.mark.parametrize("n", [2, 700])
+def test_pairs_are_joined_and_units_named_alike(n: int) -> None:
+    rng = np.random.default_rng(n)
+    parents = np.arange(1 + n, dtype=np.int32)
+    left, right = rng.integers(0, 1 + n, (2, n // 2)).astype(np.int32)
+    *_, parents = assert_alike(kernels.components.join_pairs, left, right, parents)
+    assert_alike(kernels.components.join_pairs, right, left[::-1].copy(), parents)  # of chains
+    assert (kernels.components.join_pairs._by_numpy(left[:1], right[:1], parents) is NotImplemented) == (
+        n > 50
+    )
+    _, cells = some_cells(n, n)
+    units = rng.permutation(1 + n).astype(np.int32)
+    assert_alike(kernels.units.name_units, cells["true"].copy(), units, 4, np.ones(1 + (n >> 4), np.int64))
+    assert_alike(kernels.units.add_shares, cells, 0, 3.7, np.full(1 + n // 2, 0.1))
+
+
+@pytest.mark.parametrize("with_rows", [False, True])
+@pytest.mark.parametrize("repeats", [0, 90])  # rows of an item again, matched or not
+def test_items_are_matched_alike(with_rows: bool, repeats: int) -> None:
+    rng = np.random.default_rng([with_rows, repeats])
+    sides: list[Any] = []
+    for _ in range(2):
+        keys = rng.choice(np.arange(-N, N), N, replace=False)
+        keys = np.sort(np.concatenate((keys, rng.choice(keys, repeats))))
+        bounds = np.searchsorted(keys, [-2 * N, -N // 2, 0, N // 3, 2 * N])
+        for a, b in pairwise(bounds):
+            keys[a:b] = rng.permutation(keys[a:b])
+        sides.append((keys, rng.permutation(keys.size) if with_rows else None, bounds))
+    n = N + repeats
+    space = np.empty(1 << 12, np.int32), np.empty(n, np.bool_), np.empty(n, np.int64)
+    out = np.full(n, -1), np.zeros(n, np.bool_)
+    for values in (None, rng.integers(0, 9, n)):
+        given = *sides, 1, 4, space, *out, values, None if values is None else np.full(n, -5)
+        (loops, found), (arrays, other) = both_ways(kernels.join.match_items, *given)
+        assert found == other and (min(found) > 0) == (repeats > 0)
+        for own, each in zip(jit.arrays_in(loops[5:]), jit.arrays_in(arrays[5:]), strict=True):
+            assert own.tolist() == each.tolist()
+        assert 0 < np.count_nonzero(loops[5] >= 0) < n and loops[6].any()
+    few = [(keys[:9], None, np.array([0, 9])) for keys, *_ in sides]
+    assert kernels.join.match_items._by_numpy(*few, 0, 1, space, *out, None, None) is NotImplemented
+
+
+@pytest.mark.parametrize("n_values", [0, 50])
+def test_rows_are_taken_alike(n_values: int) -> None:
+    rng = np.random.default_rng(n_values)
+    rows = rng.integers(-1, max(1, n_values), N)
+    assert_alike(kernels.join.take_rows, rng.integers(0, 99, n_values), rows, 9, N - 9, np.zeros(N, np.int64))
+
+
+@pytest.mark.parametrize("key", [np.int64, np.int32])
+def test_runs_of_free_keys_are_found_alike(key: Any) -> None:
+    keys = np.array([-3, 5, 100, 2**31 - 1], key)
+    found = [
+        both_ways(kernels.sums.find_run, keys, start, length)
+        for start in (-(2**62), -4, -3, -2, 6, 100, 2**31 - 1)
+        for length in (0, 1, 3, 2**62)
+    ]
+    assert {result for (_, result), _ in found} == {False, True}
+    assert all(result is other for (_, result), (_, other) in found)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("outer", [False, True])
+def test_recall_of_truth_only_items_changes_alike(weighted: bool, outer: bool) -> None:
+    rng = np.random.default_rng([weighted, outer])
+    bounds, n_cells = np.array([0, 200, 200, 500]), np.array([190, 0, 222])
+    n_clusters, cells = (
+        np.array([40, 0, 70]),
+        np.zeros(500, partitioned.NARROW_RECORDS["weighted cell" if weighted else "cell"]),
+    )
+    for part in range(3):
+        cells["cluster"][bounds[part] : bounds[part + 1]] = rng.integers(
+            0, max(1, n_clusters[part]), bounds[part + 1] - bounds[part]
+        )
+    cells["n"], cells["pred"] = rng.integers(1, 5, 500), rng.integers(0, 4, 500)
+    if weighted:
+        cells["x"] = rng.random(500)
+    flag, changes = np.empty(0) if weighted else None, np.full(3, 0.5)
+    given = cells, (bounds, n_cells, n_clusters), 0, 3, flag, outer, 2, np.empty((5, 70)), changes
+    with np.errstate(all="ignore"):  # as all kernels are interpreted
+        (loops, _), (arrays, _) = both_ways(kernels.cells.change_by_part, *given)
+    assert loops[-1].tobytes() == arrays[-1].tobytes() and loops[-1][0] != 0.0 == loops[-1][1]

@@ -94,6 +94,7 @@ def workspace(function, arguments):
     own = {"space"} | {
         "count_pairs": {"slots"},
         "scatter_cells": {"sums"},
+        "change_by_part": {"sums"},
         "find_cells": {"places", "codes", "merged"},  # test_by_numpy compares what is found
         "pair_clusters": {"left", "right"},
     }.get(function.__name__, set())
