@@ -590,28 +590,6 @@ class _Kept:
 PLACE, WEIGHT = "place of row", "weight of row"
 
 
-class RowCells(Contingency):
-    """The scored rows of a block as a contingency with a copy of its cell for each row, for scores and sums by row."""
-
-    def __init__(self, found: np.ndarray, weight: NDArray[np.float64] | None, **how: Any) -> None:
-        scored = found["cell"] >= 0
-        own = found[scored]
-        cells = np.zeros(own.size, CELL)
-        for name in ("weight", "fp", "fn", "n"):
-            cells[name] = own[name]
-        number = np.where(scored, np.cumsum(scored) - 1, -1)
-        rows = ScoredRows(lambda: number, weight, found.size)
-        if found.dtype == MATRIX_OF_OTHERS:
-            rows.others = np.ascontiguousarray(found["others"])
-        super().__init__(cells, lambda: np.zeros(own.size, np.int64), (1, 1), rows=rows, **how)
-        self.known_tn = np.ascontiguousarray(own["tn"])
-        self._powers = {"true": own["true_power"], "pred": own["pred_power"]}
-
-    def mates(self, side: str) -> NDArray[np.integer]:
-        """Return the size of each row's cluster on this side, rounded down to a power of two."""
-        return np.left_shift(np.int64(1), self._powers[side].astype(np.int64))
-
-
 class RowBlock:
     """A block of rows, with the data of their cells."""
 
@@ -619,6 +597,22 @@ class RowBlock:
         self.found = found
         self.weight = to_numpy(table[WEIGHT].combine_chunks()) if WEIGHT in table.column_names else None
         self.columns = table.drop_columns([name for name in (PLACE, WEIGHT) if name in table.column_names])
+        self.scored: NDArray[np.bool_] = found["cell"] >= 0
+
+    def cells(self, **how: Any) -> Contingency:
+        """Return a copy of its cell for each scored row; the sizes of clusters are rounded down to powers of two."""
+        own = self.found[self.scored]
+        cells = np.zeros(own.size, CELL)
+        for name in ("weight", "fp", "fn", "n"):
+            cells[name] = own[name]
+        number = np.where(self.scored, np.cumsum(self.scored) - 1, -1)
+        rows = ScoredRows(lambda: number, self.weight, number.size)
+        if self.found.dtype == MATRIX_OF_OTHERS:
+            rows.others = np.ascontiguousarray(self.found["others"])
+        return Contingency(
+            cells, lambda: np.zeros(own.size, np.int64), (1, 1), rows=rows, tn=np.ascontiguousarray(own["tn"]),
+            mates=lambda side: np.left_shift(np.int64(1), own[f"{side}_power"].astype(np.int64)), **how,
+        )  # fmt: skip
 
 
 class RowBlocks:

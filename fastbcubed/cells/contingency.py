@@ -431,7 +431,11 @@ class Contingency:
         parts: NDArray[np.int64] | None = None,
         complete: bool = False,
         pair_weight: float | None = None,
+        tn: NDArray[np.float64] | None = None,
+        mates: Callable[[str], NDArray[np.integer]] | None = None,
+        unlabelled: Callable[[], tuple[NDArray[np.int64], NDArray[np.float64]]] | None = None,
     ) -> None:
+        """Store the cells; if these are only some, `tn`, `mates` and `unlabelled` tell what they need of the others."""
         if not cells.size:
             raise EmptyInputError("there is no item to score: no item is on both sides")
         self.cells = cells
@@ -446,9 +450,7 @@ class Contingency:
         self.parts = np.array([0, cells.size]) if parts is None else parts
         self._complete = complete
         self.pair_weight = pair_weight
-        self.known_tn: NDArray[np.float64] | None = (
-            None  # true negatives, if the table has only some of the cells
-        )
+        self.known_tn, self._mates, self._unlabelled_mates = tn, mates, unlabelled
         self._made: dict[Callable[..., Any], Any] = {}
 
     @classmethod
@@ -660,6 +662,8 @@ class Contingency:
 
     def unlabelled_mates(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.integer]] | None:
         """Return number and mass of prediction-only mates, and each cell's index into both; None if there are none."""
+        if self._unlabelled_mates is not None:
+            return *self._unlabelled_mates(), np.arange(self.n_cells)
         only = self.only("pred")
         return None if only is None else (*only, self.pred)
 
@@ -678,6 +682,8 @@ class Contingency:
 
     def mates(self, side: str) -> NDArray[np.integer]:
         """Return the number of items in each cell's cluster on this side."""
+        if self._mates is not None:
+            return self._mates(side)
         codes, _ = self.codes(side)
         sizes = self.true_n if side == "true" else self.pred_n
         only = self.only("pred") if side == "pred" and self.outside else None

@@ -486,6 +486,26 @@ class Cover(Contingency):
         n_true = self.truth.n_clusters
         return clusters[:n_true] if side == "true" else clusters[n_true:]
 
+    @cached_property
+    def charges(self) -> dict[str, Floats]:
+        """The loss charged to each cluster, by side: of precision to predicted clusters, of recall to true clusters.
+
+        The loss of a pair of items is divided equally among the clusters of the side that both share. The sum over all
+        clusters is the loss of all items. This definition is our own.
+        """
+        n = self.n_cells
+        lost = self.sides.charges(n)
+        hit_pred, miss_pred, hit_true, miss_true = self.sums(np.ascontiguousarray(self.tp))
+        mates = {"true": hit_true + miss_true, "pred": hit_pred + miss_pred}
+        counts = np.column_stack([self.truth.counts, self.prediction.counts])
+        is_true = np.repeat(np.tile([True, False], n), counts.reshape(-1))
+        found = {}
+        for side, own in zip(SIDES, (lost[is_true], lost[~is_true]), strict=True):
+            cells = self.members(side).rows()
+            share = self.weight[cells] / self.total_weight / mates[side][cells]
+            found[side] = _by_cluster(self, side, own * share)
+        return found
+
     def n_met(self, side: str) -> Int64s:
         """Return the number of clusters of the other side that share items with each cluster."""
         table = self.sides.overlaps
@@ -536,15 +556,6 @@ def likeness(sides: Sides, similarity: str) -> tuple[Floats, Floats, Floats]:
     return like, best[0], best[1]
 
 
-def charged(cover: Cover, side: str) -> Floats:
-    """Return the loss charged to each cluster: of precision to predicted clusters, of recall to true clusters.
-
-    The loss of a pair of items is divided equally among the clusters of the side that both share. The sum over all
-    clusters is the loss of all items. This definition is our own.
-    """
-    return cover.once(_charges, Pool(1))[side]
-
-
 def split_equally(cover: Cover, side: str, lost: Floats) -> Floats:
     """Return the loss charged to each cluster if each item's loss is divided equally among its clusters of a side.
 
@@ -553,25 +564,6 @@ def split_equally(cover: Cover, side: str, lost: Floats) -> Floats:
     members = cover.members(side)
     cells = members.rows()
     return _by_cluster(cover, side, lost[cells] / members.counts[cells])
-
-
-def _charges(cover: Contingency, pool: Pool) -> dict[str, Floats]:
-    """Return the losses charged to all clusters, by side; see `charged`. The pool of the cover is used, not `pool`."""
-    assert isinstance(cover, Cover)
-    n = cover.n_cells
-    truth, prediction = cover.members("true"), cover.members("pred")
-    lost = cover.sides.charges(n)
-    hit_pred, miss_pred, hit_true, miss_true = cover.sums(np.ascontiguousarray(cover.tp))
-    mates = {"true": hit_true + miss_true, "pred": hit_pred + miss_pred}
-    is_true = np.repeat(
-        np.tile([True, False], n), np.column_stack([truth.counts, prediction.counts]).reshape(-1)
-    )
-    found = {}
-    for side, own in zip(SIDES, (lost[is_true], lost[~is_true]), strict=True):
-        cells = cover.members(side).rows()
-        share = cover.weight[cells] / cover.total_weight / mates[side][cells]
-        found[side] = _by_cluster(cover, side, own * share)
-    return found
 
 
 def _by_cluster(cover: Cover, side: str, values: Floats) -> Floats:

@@ -19,7 +19,7 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.aggregation import WEIGHT, cell_scores, means_of_groups, summed
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.overlap.cover import Cover, charged, split_equally
+from fastbcubed.overlap.cover import Cover, split_equally
 from fastbcubed.results.cluster_outcomes import marked, mixed, named, outcome_code, with_unlabelled
 from fastbcubed.results.table import NamedBy, best, require_known
 from fastbcubed.runtime.output_files import ROW_GROUP
@@ -74,7 +74,7 @@ def losses_of_cover(cover: Cover, side: str) -> dict[str, NDArray[np.float64]]:
     losses = {}
     for name, metric in LOSSES.items():
         if name == LOSS_OF_SIDE[side]:
-            losses[name] = charged(cover, side)
+            losses[name] = cover.charges[side]
         else:
             lost = aggregation.cell_scores(cover, metric) * cover.weight / cover.total_weight
             losses[name] = split_equally(cover, side, lost)
@@ -270,8 +270,8 @@ class ClusterRanges:
             weighted=whole.weighted,
             weighting=whole.weighting,
             outside=whole.outside,
+            tn=known.get(TN),
         )
-        found.known_tn = known.get(TN)
         found.known_scores = known
         return found
 

@@ -17,7 +17,7 @@ from fastbcubed import kernels
 from fastbcubed.align.attributes import refused
 from fastbcubed.align.row_blocks import Carried
 from fastbcubed.align.stash import Stash
-from fastbcubed.cells.cell_parts import RowBlock, RowCells
+from fastbcubed.cells.cell_parts import RowBlock
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import TRUTH, SliceError
 from fastbcubed.inputs import arrow_compute as pc
@@ -671,8 +671,8 @@ def _add(
         if writer is not None:
             writer.add(items_of_block(block))
         if sums:
-            scored = block.found["cell"] >= 0
-            cells = RowCells(block.found, block.weight, **kind) if scored.any() else None
+            scored = block.scored
+            cells = block.cells(**kind) if scored.any() else None
             weights.append(float(np.sum(scored if block.weight is None else block.weight[scored])))
             for each in sums.values():
                 each.add_block(block, cells)

@@ -115,41 +115,32 @@ class Margins:
         return "c" if self._question.carried else ""
 
 
-class StreamedCells(Contingency):
-    """Scored cells with their margins; if slices divide cells, each row is a part of a cell."""
-
-    def __init__(self, found: Margins, question: Question) -> None:
-        self.margins = found
-        whole = found.whole
-        n, mass = found.n(whole), found.mass(whole)
-        cells = np.zeros(n.size, CELL)
-        cells["n"], cells["weight"] = n, found.weight(whole)
-        unlabelled = (found.n("u"), found.mass("u")) if question.outside else (0, 0.0)
-        cells["fp"] = _beside(mass, found.mass("b") + unlabelled[1], n, found.n("b") + unlabelled[0])
-        cells["fn"] = _beside(mass, found.mass("a"), n, found.n("a"))
-        part_n = found.n()
-        rows = ScoredRows(lambda: np.arange(n.size), found.weight(), n.size, lambda: part_n)
-        super().__init__(cells, lambda: np.zeros(n.size, np.int64), (1, 1), rows=rows, **question.how)
-        self._unlabelled = unlabelled[0]
-        if question.total is not None and not question.outside:
-            self.known_tn = self._true_negatives(*question.total)
-
-    def _true_negatives(self, n_items: int, total: float) -> Floats:
-        """Return the weight of each cell's true negatives, exactly zero if their number is."""
-        left = n_items - (self.mates("true") + self.mates("pred") - self.n)
-        if not self.weighted or self.weighting == "outer":
-            return left.astype(np.float64)
-        tn = np.maximum(0.0, (total - (self.weight + self.fp)) - self.fn)
-        tn[left == 0] = 0.0
-        return tn
-
-    def mates(self, side: str) -> NDArray[np.integer]:
-        """Return the number of items in each cell's cluster of this side."""
-        return self.margins.n("a") if side == "true" else self.margins.n("b") + self._unlabelled
-
-    def unlabelled_mates(self) -> tuple[Counts, Floats, Counts]:
-        """Return the number and mass of prediction-only mates, and for each cell the position of its mates."""
-        return self.margins.n("u"), self.margins.mass("u"), np.arange(self.n_cells)
+def streamed_cells(found: Margins, question: Question) -> Contingency:
+    """Return scored cells with their margins; if slices divide cells, each row is a part of a cell."""
+    n, mass = found.n(found.whole), found.mass(found.whole)
+    sizes, masses = (
+        {"true": found.n("a"), "pred": found.n("b")},
+        {"true": found.mass("a"), "pred": found.mass("b")},
+    )
+    if question.outside:
+        sizes["pred"], masses["pred"] = sizes["pred"] + found.n("u"), masses["pred"] + found.mass("u")
+    cells = np.zeros(n.size, CELL)
+    cells["n"], cells["weight"] = n, found.weight(found.whole)
+    cells["fp"] = _beside(mass, masses["pred"], n, sizes["pred"])
+    cells["fn"] = _beside(mass, masses["true"], n, sizes["true"])
+    tn = None
+    if question.total is not None and not question.outside:
+        left = question.total[0] - (sizes["true"] + sizes["pred"] - n)
+        tn = left.astype(np.float64)
+        if question.weighted and not question.outer:
+            tn = np.maximum(0.0, (question.total[1] - (cells["weight"] + cells["fp"])) - cells["fn"])
+            tn[left == 0] = 0.0  # exactly, if there are none
+    part_n = found.n()
+    return Contingency(
+        cells, lambda: np.zeros(n.size, np.int64), (1, 1), **question.how,
+        rows=ScoredRows(lambda: np.arange(n.size), found.weight(), n.size, lambda: part_n),
+        tn=tn, mates=sizes.__getitem__, unlabelled=lambda: (found.n("u"), found.mass("u")),
+    )  # fmt: skip
 
 
 def _beside(mass: Floats, whole: Floats, n: Counts, n_whole: Counts) -> Floats:
@@ -227,7 +218,7 @@ def sums_of(table: pa.Table, question: Question) -> Sums:
     if not scored.any():
         return sums
     parts = found.take(scored)
-    cells = StreamedCells(parts, question)
+    cells = streamed_cells(parts, question)
     if question.slices:
         carried = table.select(question.carried).filter(pa.array(scored))
         carried = carried.rename_columns([f"attributes.{name}" for name in question.carried])
@@ -239,12 +230,12 @@ def sums_of(table: pa.Table, question: Question) -> Sums:
         parts = parts.take(parts.head)
         if not parts.n().size:
             return sums
-        cells = StreamedCells(parts, question)
+        cells = streamed_cells(parts, question)
     counts["n_exact"], counts["n_items"] = cells.n_exact, cells.n_items
     floats["weight"] = float(math.fsum(cells.weight.tolist()))
     sums.sizes = {"true": sizes_of(parts.n("a"), cells.n), "pred": sizes_of(parts.n("b"), cells.n)}
     with Pool(1) as pool:
-        _add_scores(sums, cells, question, pool)
+        _add_scores(sums, parts, cells, question, pool)
     return sums
 
 
@@ -276,7 +267,7 @@ def _if_alone(found: Margins, scored: NDArray[np.bool_]) -> float:
     return change_by_cell(product, own * alone, some.mass("a"), some.mass("l"))
 
 
-def _add_scores(sums: Sums, cells: StreamedCells, question: Question, pool: Pool) -> None:
+def _add_scores(sums: Sums, found: Margins, cells: Contingency, question: Question, pool: Pool) -> None:
     floats = sums.floats
     for name, value in aggregation.item_sums(cells, question.metrics, pool).items():
         floats[f"{MEAN}{name}"] = value
@@ -293,13 +284,11 @@ def _add_scores(sums: Sums, cells: StreamedCells, question: Question, pool: Pool
         floats |= {f"entropy {k}": value for k, value in enumerate(values)}
     for side, metric in question.by_cluster:
         prefix = "a" if side == "true" else "b"
-        whole = cells.margins.weight(prefix)
+        whole = found.weight(prefix)
         weighs = whole > 0
         shares = np.divide(cells.weight, whole, out=np.zeros(whole.size), where=weighs)
         floats[f"cluster {side} {metric.name}"] = add_products(shares, aggregation.cell_scores(cells, metric))
-        floats[f"clusters {side}"] = add_products(
-            weighs / cells.margins.n(prefix), cells.n.astype(np.float64)
-        )
+        floats[f"clusters {side}"] = add_products(weighs / found.n(prefix), cells.n.astype(np.float64))
 
 
 def sizes_of(sizes: NDArray[np.int64], n: NDArray[np.integer]) -> Sizes:

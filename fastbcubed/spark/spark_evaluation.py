@@ -73,10 +73,10 @@ from fastbcubed.spark.aggregate import (
     JoinedTable,
     Margins,
     Question,
-    StreamedCells,
     Sums,
     columns_of,
     named_errors,
+    streamed_cells,
 )
 from fastbcubed.spark.frames import FrameRows, FrameSide, Looked, functions, item_names, quoted
 from fastbcubed.types import Sizes
@@ -440,7 +440,7 @@ def _score_cells(question: Question, scores: dict[str, Metric]) -> Task:
                 name for name in table.column_names if name == "n" or name == "w" or name[1:] in ("_n", "_w")
             ]
             columns = columns_of(table.select(numbers), question)
-            cells = StreamedCells(Margins(columns, question), question)
+            cells = streamed_cells(Margins(columns, question), question)
             found: dict[str, Any] = {"weight": cells.weight, "fp": cells.fp, "fn": cells.fn}
             found["tn"] = cells.known_tn
             found |= {name: aggregation.cell_scores(cells, metric) for name, metric in scores.items()}
