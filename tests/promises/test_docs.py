@@ -105,6 +105,15 @@ def test_links_lead_to_files(page: Path) -> None:
     assert [each for each in written if not each.exists()] == []
 
 
+def test_all_short_answers_are_listed() -> None:
+    folder = DOCS / "how-to"
+    listed = (folder / "short-answers.md").read_text(encoding="utf-8")
+    for name in ("what-scores-mean", "prepare-data", "other-programs", "plan", "use-results", "systems"):
+        text = FENCE.sub("", (folder / f"{name}.md").read_text(encoding="utf-8"))
+        for heading in re.findall(r"^## (.*)$", text, re.MULTILINE):
+            assert f"- [{heading}]({name}.md#" in listed, heading
+
+
 def test_the_benchmarks_begin_with_their_questions() -> None:
     text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
     questions, *sections = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
