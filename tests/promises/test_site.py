@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -123,8 +124,11 @@ def test_pages_have_no_barriers(site: Path, browser: Any, page: str, width: int,
         ("Splink", "how-to/tools"),
         ("dropping-flatters", "reference/warnings"),
         ("memory limit", "how-to/large-data"),
-        ("macro average", "how-to/short-answers"),
-        ("blocking", "how-to/short-answers"),
+        ("treshold", "how-to/threshold"),  # misspelt
+        ("json report ci", "how-to/gates"),
+        ("kpi", "how-to/what-scores-mean"),
+        ("macro average", "how-to/what-scores-mean"),
+        ("blocking", "how-to/plan"),
         ("kernels", "explanation/speed"),
     ],
 )
@@ -138,13 +142,10 @@ def test_search_finds(site: Path, browser: Any, words: str, page: str) -> None:
 @pytest.mark.parametrize(
     ("words", "place"),
     [
-        (
-            "first call slow",
-            "how-to/short-answers.html#why-is-the-first-call-or-run-slow-and-what-speeds-it-up",
-        ),
+        ("first call slow", "how-to/systems.html#why-is-the-first-call-or-run-slow-and-what-speeds-it-up"),
         (
             "pairs to clusters",
-            "how-to/short-answers.html#pairs-to-clusters-transitive-closure-my-prediction-is-pairs",
+            "how-to/prepare-data.html#pairs-to-clusters-transitive-closure-my-prediction-is-pairs",
         ),
         ("NaN", "explanation/partial-truth.html#null-labels-nan-and-noise"),
         ("lumping splitting", "coming-from.html#author-disambiguation-lumping-splitting-k-metric"),
@@ -163,21 +164,31 @@ def test_search_finds(site: Path, browser: Any, words: str, page: str) -> None:
             "rank five runs",
             "how-to/two-runs.html#rank-several-runs-corrected-for-multiple-comparisons",
         ),  # its page has no "five"
-        ("Can it read xlsx", "how-to/short-answers.html#does-it-read-excel-xlsx-or-google-sheets"),
+        ("Can it read xlsx", "how-to/prepare-data.html#does-it-read-excel-xlsx-or-google-sheets"),
         (
             "UnicodeDecodeError",
-            "how-to/short-answers.html#unicodedecodeerror-latin-1-or-another-encoding-of-a-csv-file",
+            "how-to/prepare-data.html#unicodedecodeerror-latin-1-or-another-encoding-of-a-csv-file",
         ),
         (
             "OOM killed",
-            "how-to/short-answers.html"
+            "how-to/systems.html"
             "#memoryerror-oom-ran-out-of-memory-or-ram-process-killed-jupyter-kernel-died-notebook-crashed",
         ),
-        ("cuda", "how-to/short-answers.html#does-it-use-a-gpu"),  # no page has it
+        ("cuda", "how-to/systems.html#does-it-use-a-gpu"),  # no page has it
         ("which metric", "explanation/which-score.html#which-metric-should-i-report"),  # by a stop word
         ("component meaning", "reference/glossary.html#term-component"),
         ("record linkage toolkit", "how-to/tools.html#recordlinkage-a-multiindex-of-pairs"),  # one word there
         ("delta lake", "how-to/tables.html#delta-lake-iceberg-and-hudi"),
+        ("time budget", "reference/limits.html#time-limit"),
+        (
+            "merge two result files",
+            "how-to/use-results.html#combine-two-result-files-several-saved-results-in-one-table-or-merged-into-one",
+        ),
+        ("weighted F-score", "how-to/what-scores-mean.html#how-do-i-get-f0-5-or-f2"),
+        (
+            "normalisation of unicode",
+            "how-to/prepare-data.html#upper-and-lower-case-spaces-accents-emojis-are-labels-and-ids-normalised",
+        ),
     ],
 )
 def test_search_leads_to_the_heading_that_has_the_words(
@@ -187,14 +198,46 @@ def test_search_leads_to_the_heading_that_has_the_words(
     assert re.sub(r"\?[^#]*", "", first).endswith(f"docs/{place}"), first
 
 
+def _raised(call: Callable[[], object]) -> str:
+    with pytest.raises(fb.FastBCubedError) as caught:
+        call()
+    return f"{caught.type.__name__}: {caught.value}"
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: fb.evaluate([1, 2, 3], [1, 2]), "AlignmentError"),
+        (lambda: fb.evaluate({"a": 1}, {"b": 1}), "EmptyInputError"),
+        (lambda: fb.evaluate({"a": 1}, {1: 1}), "IdTypeError"),
+        (lambda: fb.evaluate([1, None], [1, 2]), "NullError"),
+        (lambda: fb.evaluate([1, 1], [1, 2], engine="disc"), "OptionError"),
+    ],
+)
+def test_the_text_of_an_error_leads_to_its_section(
+    site: Path, browser: Any, call: Callable[[], object], name: str
+) -> None:
+    message = _raised(call)
+    assert message.startswith(name)
+    first = _found(browser, site, message)[0]
+    assert "docs/reference/errors.html" in first and name.lower() in first.partition("#")[2]
+
+
+def test_old_addresses_lead_to_the_new_places(site: Path, browser: Any) -> None:
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    open_page(browser, (site / "docs/how-to/short-answers.html").as_uri() + "#does-it-use-a-gpu")
+    WebDriverWait(browser, 10).until(lambda page: page.current_url.endswith("systems.html#does-it-use-a-gpu"))
+
+
 def test_results_show_the_page_and_the_words(site: Path, browser: Any) -> None:
     _found(browser, site, "dtype mismatch")
     first = browser.find_element("css selector", "ul.search li")
-    assert "in Short answers" in first.text
+    assert "in Prepare your data" in first.text
     assert first.find_element("css selector", ".context b").text == "dtype"
     browser.get(first.find_element("css selector", "a").get_attribute("href"))
     assert browser.execute_script("return document.querySelector(location.hash) !== null")
-    _found(browser, site, "cuda")  # with a hint
+    _found(browser, site, "cupy")  # with a hint
     assert barriers(browser) == []
 
 
@@ -209,7 +252,7 @@ def test_the_index_is_small_and_its_places_are_there(site: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("cuda", "No guide has “cuda”; these sections have “gpu”."),
+        ("cupy", "No guide has “cupy”; these sections have “gpu”."),
         ("zzqx recall", "No guide has “zzqx”."),
         ("recall", ""),
     ],
@@ -218,7 +261,7 @@ def test_search_says_which_words_no_guide_has(site: Path, browser: Any, words: s
     _found(browser, site, words)
     browser.implicitly_wait(0)
     hints = browser.find_elements("css selector", "p.search-hint")
-    assert [each.text for each in hints] == [f"{said} See also Short answers and the Glossary."] * bool(said)
+    assert [each.text for each in hints] == [f"{said} See also All questions and the Glossary."] * bool(said)
     for link in browser.find_elements("css selector", "p.search-hint a"):
         assert Path(link.get_attribute("href").removeprefix("file://")).is_file()
 
