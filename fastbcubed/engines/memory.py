@@ -84,7 +84,7 @@ def build(pair: Pair, request: Request, pool: Pool) -> Built:
         outer=request.outer,
         narrow=True,
     )
-    kinds = [number_type(side.labels) for side in pair.first]
+    kinds = [number_type(side.labels) for side in (rows.truth, rows.prediction)]
     cells = build_cells(
         rows, pool, weighting=request.weighting, outside=request.outside,
         with_keys=request.names_clusters and None not in kinds,
