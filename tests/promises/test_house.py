@@ -10,7 +10,9 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import FrameType
 
+import numpy as np
 import pytest
 
 import fastbcubed as fb
@@ -161,6 +163,26 @@ def test_no_imports_go_round_in_a_circle() -> None:
         free = {name for name, modules in above.items() if not modules & above.keys()}
         assert free, f"circles among {sorted(above)}"
         above = {name: modules for name, modules in above.items() if name not in free}
+
+
+def test_an_evaluation_rarely_goes_back_to_a_room() -> None:
+    true, pred = (np.array(codes * 40) for codes in ([0, 0, 1, 1, 2, 2, 2, 3], [0, 0, 0, 1, 2, 2, 3, 3]))
+    fb.evaluate(true, pred, threads=1)
+    stays, ground = list[str](), ORDER[: ORDER.index("inputs")]
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(PACKAGE) and not frame.f_code.co_name.startswith("<"):
+            room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+            if room not in ground and [room] != stays[-1:]:
+                stays.append(room)
+
+    sys.setprofile(note)
+    try:
+        fb.evaluate(true, pred, threads=1)
+    finally:
+        sys.setprofile(None)
+    assert len(stays) - len(set(stays)) <= 25, stays
 
 
 def test_no_two_files_have_one_name() -> None:
