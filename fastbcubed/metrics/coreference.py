@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from fastbcubed.metrics.metric import Family, f_measure
 
 if TYPE_CHECKING:
-    from fastbcubed.metrics.counterparts import Side
-    from fastbcubed.metrics.fast_sums import Links
+    from fastbcubed.metrics.counterparts import Links, Side
 
 #: Precision, recall and F.
 Three = tuple[float, float, float]

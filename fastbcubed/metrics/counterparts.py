@@ -310,6 +310,14 @@ class Side(NamedTuple):
     lea: float  # sum of n (n - 1) / (size - 1) over cells
 
 
+class Links(NamedTuple):
+    """Ordered pairs of mentions within entities, or between them: on both sides, in the key, in the response."""
+
+    both: float
+    key: float
+    response: float
+
+
 def mentions(contingency: Contingency, side: str) -> Counts:
     """Return the number of mentions of each entity of a side, by code, including those that the other side lacks."""
     only = contingency.only(side)

@@ -1,4 +1,4 @@
-"""Sums over all cells that have a way of their own beside that by unit: numbers of pairs and links, entropies."""
+"""Sums over all cells that have a way of their own besides that by unit: numbers of pairs, entropies."""
 
 from __future__ import annotations
 
@@ -14,24 +14,15 @@ from fastbcubed import kernels
 from fastbcubed.cells.cell_parts import weigh_rows
 from fastbcubed.cells.contingency import Contingency, TrueNegatives
 from fastbcubed.errors import MetricError, arg
-from fastbcubed.metrics.aggregation import (
-    LeavingOut,
-)
+from fastbcubed.metrics.aggregation import LeavingOut
 from fastbcubed.overlap.omega_and_nmi import SharedClusters, shared_clusters, sides_of
 from fastbcubed.runtime.threads import BLOCK, Pool, blocks
-from fastbcubed.types import Floats, Int64s, Sizes
+from fastbcubed.types import Floats, Sizes
 
 #: From this number on, not every count is exact as a float.
 INEXACT = 1 << 53
 #: A difference larger than this share of its minuend has lost only a few digits.
 SAFE = 2.0**-6
-
-
-class WrongPairs(NamedTuple):
-    """Number or weight of the pairs that are together in the prediction only, and in the truth only."""
-
-    fp: Fraction
-    fn: Fraction
 
 
 class PairCounts(NamedTuple):
@@ -55,25 +46,14 @@ class PairSums(NamedTuple):
     single_error: float = 0.0
 
 
-def wrong_pairs(contingency: Contingency, pool: Pool) -> WrongPairs:
-    """Return the number or weight of the pairs that are together on one side only."""
-    sums = contingency.once(pair_sums, pool)
-    return WrongPairs(sums.fp, sums.fn)
-
-
 def pair_counts(contingency: Contingency, pool: Pool) -> PairCounts:
     """Return the confusion matrix of all pairs of items.
 
     Raises MetricError if items have weights and are not kept, since cells alone lack the squares of the weights.
     """
-    sums = contingency.once(pair_sums, pool)
+    sums = (_weigh_pairs if contingency.weighted else _count_pairs)(contingency, pool)
     tp = _weight_together(contingency, sums, pool) if sums.tp is None else sums.tp
     return PairCounts(tp, sums.fp, sums.fn, sums.tn)
-
-
-def pair_sums(contingency: Contingency, pool: Pool) -> PairSums:
-    """Return the sums over pairs, from one pass over all cells."""
-    return (_weigh_pairs if contingency.weighted else _count_pairs)(contingency, pool)
 
 
 def _count_pairs(contingency: Contingency, pool: Pool) -> PairSums:
@@ -350,54 +330,3 @@ def _code_length(side: Sizes, n_classes: int) -> float:
     lengths = np.empty(sizes.size)
     kernels.metrics.log_choices(sizes, n_classes - 1, lengths)
     return math.fsum((clusters * lengths).tolist())
-
-
-# Links of mentions
-class Links(NamedTuple):
-    """Numbers of links (pairs of mentions) of one kind: in the key, in the response, in both."""
-
-    key: Fraction
-    response: Fraction
-    both: Fraction
-
-
-def links(contingency: Contingency, pool: Pool) -> tuple[Links, Links]:
-    """Count the links within entities, and those between entities."""
-    both, fp, fn, _ = contingency.once(pair_counts, pool)
-    key, response = both + fn, both + fp
-    if contingency.outside:  # fp includes items that are not in the key
-        sizes = contingency.pred_n
-        response = Fraction(sum_products(sizes, sizes - 1), 2)
-    n = contingency.n_items
-    apart = Fraction(n * (n - 1), 2) - key - response + both
-    within = []
-    for side, own in (("true", key), ("pred", response)):
-        only = contingency.only(side)
-        more = (0, 0) if only is None else _with_others(getattr(contingency, f"{side}_n"), only[0])
-        n_all = n if only is None else n + int(only[0].sum())
-        within.append((own + sum(more), Fraction(n_all * (n_all - 1), 2)))
-    (key, in_key), (response, in_response) = within
-    return Links(key, response, both), Links(in_key - key, in_response - response, apart)
-
-
-def _with_others(sizes: Int64s, others: Int64s) -> tuple[int, int]:
-    """Count the pairs that further mentions of each entity form with its other mentions and with each other."""
-    there = others > 0
-    sizes, others = sizes[there], others[there]
-    return sum_products(sizes, others), sum_products(others, others - 1) // 2
-
-
-def sum_products(a: Int64s, b: Int64s) -> int:
-    """Return the exact sum of products of counts; the first factors are split so that partial sums fit 64 bits.
-
-    Examples
-    --------
-    >>> sum_products(np.array([2**40, 3]), np.array([2**40, 5])) - 2**80
-    15
-    """
-    digit = max(1, 63 - int(b.sum()).bit_length())
-    total = shift = 0
-    while a.any():
-        total += int((a & ((1 << digit) - 1)) @ b) << shift
-        a, shift = a >> digit, shift + digit
-    return total

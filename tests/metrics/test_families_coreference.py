@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from effort import examples
 from hypothesis import given
-from hypothesis import strategies as st
 from strategies import label_arrays, pairs
 from worked import COREFERENCE, COREFERENCE_CASES, DEGENERATE, E17, E17_SCORES, W3, W3_COUNTS
 
@@ -13,7 +12,6 @@ import fastbcubed as fb
 import fastbcubed.metrics as fbm
 from fastbcubed import Contingency
 from fastbcubed.errors import MetricError, OptionError
-from fastbcubed.metrics.fast_sums import sum_products
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 
@@ -220,12 +218,3 @@ def test_many_cells_and_threads():
     common = [(truth[e], prediction[e]) for e in truth if e in prediction]
     parts = len(set(common))
     assert one["muc_recall"] == close((len(common) - parts) / (len(truth) - np.count_nonzero(sizes)))
-
-
-COUNT = st.one_of(st.integers(0, 9), st.integers(0, 2**40), st.integers(2**60, 2**61))
-
-
-@given(st.lists(st.tuples(COUNT, COUNT), max_size=3))
-def test_products_of_large_counts_are_summed_exactly(rows):
-    a, b = np.array(rows, np.int64).reshape(-1, 2).T
-    assert sum_products(a, b) == sum(x * y for x, y in rows)
