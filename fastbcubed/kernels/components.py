@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.jit import at, kernel
-from fastbcubed.kernels.partition import RUN
+from fastbcubed.kernels.partition import RUN, fetch
 
 #: Number of pairs whose parents are read ahead of joining them.
 AT_ONCE = 64
@@ -108,6 +108,46 @@ def join_pairs(left, right, parents):
         for i in range(start, stop):
             join_nodes(parents, left[at(i)], right[at(i)])
     return least
+
+
+def join_alike_by_numpy(pairs, nodes, parents):
+    """Do the same as `join_alike`, on arrays."""
+    left, right = nodes[pairs["left"]], nodes[pairs["right"]]
+    known = (left["code"] >= 0) & (right["code"] >= 0)
+    alike = known & (left["code"] == right["code"])
+    join_pairs(left["row"][alike], right["row"][alike], parents)
+    return int(alike.sum()), int((~known).sum())
+
+
+@kernel(by_numpy=join_alike_by_numpy)
+def join_alike(pairs, nodes, parents):
+    """Connect the rows of the two items of each pair if they have the same code; see `join_pairs`.
+
+    `pairs` are records (left, right) of items, `nodes` records (code, row) by item, and `parents` are by row. Returns
+    how many pairs were connected, and how many have an item with code -1.
+    """
+    # Idea: items are at random places in memory, so each pair of them takes two cache misses, which overlap with those
+    # of other pairs. Rows of one true cluster are close to each other, so joining them takes few more.
+    n_alike, n_unknown = 0, 0
+    left, right = np.empty(AT_ONCE, np.int64), np.empty(AT_ONCE, np.int64)
+    for start in range(0, pairs.size, AT_ONCE):
+        stop, n = min(start + AT_ONCE, pairs.size), 0
+        for i in range(start, stop):
+            fetch(nodes, pairs[at(i)].left)
+            fetch(nodes, pairs[at(i)].right)
+        for i in range(start, stop):
+            one, other = pairs[at(i)].left, pairs[at(i)].right
+            code = nodes[at(one)].code
+            left[at(n)], right[at(n)] = nodes[at(one)].row, nodes[at(other)].row
+            n_unknown += (code < 0) | (nodes[at(other)].code < 0)
+            n += (code >= 0) & (code == nodes[at(other)].code)
+        for k in range(n):
+            fetch(parents, left[at(k)])
+            fetch(parents, right[at(k)])
+        for k in range(n):
+            join_nodes(parents, left[at(k)], right[at(k)])
+        n_alike += n
+    return n_alike, n_unknown
 
 
 @kernel

@@ -33,7 +33,7 @@ HELD = 20
 #: Bytes per row while effects of merges and sums of a slice are computed, and of the standard errors of a slice.
 TO_EFFECT, TO_SLICE, TO_ERRORS = 128, 160, 100
 #: Bytes per item while stages are computed, for clusters at thresholds, for each threshold, and for its evaluation.
-TO_STAGE, TO_CLUSTER, A_COLUMN, TO_EVALUATE = 96, 16, 8, 150
+TO_STAGE, TO_CLUSTER, A_COLUMN, TO_EVALUATE = 64, 16, 8, 150
 
 
 def of_units(rows: TreeRows, families: Collection[str]) -> int:

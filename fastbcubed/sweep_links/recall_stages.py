@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -17,8 +18,8 @@ from fastbcubed.results.notices import NOTE
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.threads import blocks
 from fastbcubed.sweep_links.curve import score_of
-from fastbcubed.sweep_links.merge_tree import total_of
-from fastbcubed.types import Codes, Floats
+from fastbcubed.sweep_links.merge_tree import SUMMED_AT_ONCE, TreeRows
+from fastbcubed.types import Codes
 
 #: The scores and their names in sentences; the sentence is on the first that is known.
 RECALLS = {"pair_recall": "pair recall", "recall": "recall"}
@@ -169,27 +170,22 @@ def stages_of(sweep: Any, threshold: float) -> Stages:
         raise NotKeptError(NOT_THERE)
     point = sweep._point(threshold)
     aligned, of_rows = sweep._placed.aligned, sweep._alignment.pred_rows
-    items = aligned if of_rows is None else of_rows[aligned]
-    codes = np.full(tree.n_items, -1, rows.codes.dtype)
-    codes[items[items >= 0]] = rows.codes[items >= 0]
+    nodes = _nodes(rows, aligned if of_rows is None else of_rows[aligned], tree.n_items)
     n_used = sweep._n_links_used(threshold)
-    parents, sums, numbers = np.arange(tree.n_items, dtype=tree.order.dtype), [], []
-    n_unjudged = 0
+    parents = np.arange(len(rows), dtype=nodes["row"].dtype)
+    labels, numbers, n_unjudged = list[Codes](), list[int](), 0
     # Each link is joined once: first the used ones, whose components give `used`, then the others for `candidates`.
     for first, last in ((0, n_used), (n_used, len(tree.pairs))):
         n_right = 0
         for start, stop in blocks(last - first):
             own = tree.pairs[first + start : first + stop]
-            left, right = own["left"], own["right"]
-            of_left, of_right = codes[left], codes[right]
-            n_unjudged += int(np.count_nonzero((of_left < 0) | (of_right < 0)))
-            is_right = (of_left == of_right) & (of_left >= 0)
-            n_right += int(np.count_nonzero(is_right))
-            kernels.components.join_pairs(left[is_right], right[is_right], parents)
+            joined, unjudged = kernels.components.join_alike(own, nodes, parents)
+            n_right, n_unjudged = n_right + joined, n_unjudged + unjudged
         numbers.append(n_right)
-        labels = parents.copy()
-        kernels.components.number_components(labels)
-        sums.append(_recalls(rows, items, labels, with_pairs=_has_pairs(sweep)))
+        labels.append(parents if labels else parents.copy())
+        kernels.components.number_components(labels[-1])
+    del nodes
+    used, candidates = _recalls(rows, labels, with_pairs=_has_pairs(sweep))
     found = _found(sweep, point, threshold)
     return Stages(
         threshold,
@@ -199,7 +195,7 @@ def stages_of(sweep: Any, threshold: float) -> Stages:
         n_used,
         numbers[0],
         n_unjudged,
-        {name: Recalls(sums[1][name], sums[0][name], found[name]) for name in sums[0]},
+        {name: Recalls(candidates[name], used[name], found[name]) for name in used},
         bool(tree.scores.size and tree.scores[0] == tree.scores[-1]),
     )
 
@@ -222,20 +218,38 @@ def _found(sweep: Any, point: int, threshold: float) -> dict[str, float]:
     return found | {"pair_recall": float(ev.overall["pair_recall"])}
 
 
-def _recalls(rows: Any, items: Codes, labels: Codes, *, with_pairs: bool) -> dict[str, float]:
-    """Return recall and pair recall of clusters that lie within true clusters; items not in the tree are singletons."""
-    placed = items >= 0
-    cluster = np.empty(items.size, np.int64)
-    cluster[placed] = labels[items[placed]]
-    cluster[~placed] = labels.size + np.arange(np.count_nonzero(~placed))
-    mass = np.bincount(cluster, rows.weights)
+def _nodes(rows: TreeRows, items: Codes, n_items: int) -> np.ndarray:
+    """Return the true cluster and the row of each item of the tree, -1 for none, given the item of each row."""
+    kind = np.dtype(np.int32 if max(len(rows), n_items) < 2**31 else np.int64)
+    nodes = np.full(n_items, -1, kind).astype([("code", kind), ("row", kind)])
+    for start, stop in blocks(len(rows)):
+        own = np.empty(stop - start, nodes.dtype)
+        own["code"], own["row"] = rows.codes[start:stop], np.arange(start, stop)
+        there = items[start:stop] >= 0
+        nodes[items[start:stop][there]] = own[there]
+    return nodes
+
+
+def _recalls(rows: TreeRows, partitions: list[Codes], *, with_pairs: bool) -> list[dict[str, float]]:
+    """Return recall and pair recall of partitions of the rows, whose clusters lie within true clusters."""
+    masses = [np.bincount(labels, rows.weights) for labels in partitions]
     there = np.flatnonzero(rows.scored_in_truth)
-    loss: Floats = 1.0 - mass[cluster[there]] / rows.true_masses[rows.codes[there]]
-    weights = None if rows.weights is None else rows.weights[there]
-    found = {"recall": 1.0 - total_of(loss if weights is None else loss * weights) / rows.total}
-    if with_pairs:
-        own = np.ones(there.size) if weights is None else weights
-        of_cluster, of_true = mass[cluster[there]], rows.true_masses[rows.codes[there]]
-        joined, whole = (total_of(own * (each - own)) for each in (of_cluster, of_true))
-        found["pair_recall"] = joined / whole if whole > 0 else 1.0  # as in `evaluate`
+    lost, joined = ([list[float]() for _ in partitions] for _ in range(2))
+    of_all = list[float]()
+    # Block by block, as rows of a cluster are close to each other; blocks are those of `total_of`.
+    for start, stop in blocks(there.size, SUMMED_AT_ONCE):
+        own = there[start:stop]
+        weight = np.ones(own.size) if rows.weights is None else rows.weights[own]
+        of_true = rows.true_masses[rows.codes[own]]
+        of_all.append(float((weight * (of_true - weight)).sum()))
+        for k, (labels, mass) in enumerate(zip(partitions, masses, strict=True)):
+            of_cluster = mass[labels[own]]
+            lost[k].append(float(((1.0 - of_cluster / of_true) * weight).sum()))
+            joined[k].append(float((weight * (of_cluster - weight)).sum()))
+    whole, found = math.fsum(of_all), []
+    for losses, pairs in zip(lost, joined, strict=True):
+        recalls = {"recall": 1.0 - math.fsum(losses) / rows.total}
+        if with_pairs:
+            recalls["pair_recall"] = math.fsum(pairs) / whole if whole > 0 else 1.0  # as in `evaluate`
+        found.append(recalls)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fastbcubed.kernels.components import find_cells, join_pairs, number_components, pair_clusters
+from fastbcubed.kernels.components import find_cells, join_alike, join_pairs, number_components, pair_clusters
 from fastbcubed.kernels.partition import RUN
 
 
@@ -57,3 +57,27 @@ def test_cells_whose_clusters_differ_are_found_across_runs_of_cells() -> None:
         if first.setdefault(int(pred[cell]), true) != true:
             expected.append((first[int(pred[cell])], true))
     assert list(zip(left[:n_pairs].tolist(), right[:n_pairs].tolist(), strict=True)) == expected
+
+
+def test_rows_are_joined_by_pairs_of_items_with_one_code() -> None:
+    rng, n_items, n_rows = np.random.default_rng(3), 3000, 2000
+    pairs = np.empty(5000, [("left", "i4"), ("right", "i4")])
+    pairs["left"], pairs["right"] = rng.integers(0, n_items, (2, 5000))
+    nodes = np.full(n_items, -1, np.int32).astype([("code", "i4"), ("row", "i4")])
+    nodes["row"][rng.permutation(n_items)[:n_rows]] = np.arange(n_rows)
+    nodes["code"] = np.where(nodes["row"] < 0, -1, rng.integers(-1, 40, n_items))
+    ends = [(nodes[left].tolist(), nodes[right].tolist()) for left, right in pairs.tolist()]
+    alike = [(a, b) for (code, a), (other, b) in ends if code == other >= 0]
+    clusters = [{row} for row in range(n_rows)]
+    for a, b in alike:
+        if clusters[a] is not clusters[b]:
+            clusters[a] |= clusters[b]
+            for row in clusters[b]:
+                clusters[row] = clusters[a]
+
+    parents = np.arange(n_rows, dtype=np.int32)
+    found = join_alike(pairs, nodes, parents)
+    assert found == (len(alike), sum(code < 0 or other < 0 for (code, _), (other, _) in ends))
+    number_components(parents)
+    firsts = {parents[min(cluster)]: min(cluster) for cluster in clusters}
+    assert [firsts[number] for number in parents] == [min(cluster) for cluster in clusters]
