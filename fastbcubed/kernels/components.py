@@ -83,12 +83,14 @@ def join_pairs_in_lists(left, right, parents):
         return NotImplemented
     own = parents.tolist()
     for a, b in zip(left.tolist(), right.tolist(), strict=True):
-        ends = []
-        for node in (a, b):
-            while own[node] != node:
-                own[node] = node = own[own[node]]
-            ends.append(node)
-        own[max(ends)] = min(ends)
+        while (parent := own[a]) != a:
+            own[a] = a = own[parent]
+        while (parent := own[b]) != b:
+            own[b] = b = own[parent]
+        if a < b:
+            own[b] = a
+        else:
+            own[a] = b
     parents[:] = own
     return 0
 

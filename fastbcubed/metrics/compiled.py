@@ -225,7 +225,13 @@ def add_losses(cells, pred, start, stop, outer, firsts, of_recall, of_precision)
             of_precision[k] += w * over_merge_rate(tp, fp, fn, 0.0)
 
 
-@kernel
+def origins_by_numpy(formulas):
+    """Do the same as `origins`, on arrays."""
+    one, none = np.ones(1), np.zeros(1)
+    return np.array([FORMULAS[k](one, none, none, 0.0)[0] for k in formulas], np.float64)
+
+
+@kernel(by_numpy=origins_by_numpy)
 def origins(formulas):
     """Return the score of an exactly found cluster, by each formula. Shape: (n_formulas,)."""
     one, none, products, found = np.ones(RUN), np.zeros(RUN), np.empty(RUN), np.empty(formulas.size)

@@ -252,6 +252,11 @@ def test_outcomes_and_losses_of_clusters_are_added_alike(n: int, outer: bool) ->
     assert_alike(compiled.add_losses, *of_cells, outer, firsts, *(np.full(own.size, 0.1) for own in marks))
 
 
+def test_scores_of_exact_clusters_are_alike() -> None:
+    (_, loops), (_, arrays) = both_ways(compiled.origins, np.arange(len(compiled.FORMULAS)))
+    assert loops.tolist() == arrays.tolist() and set(loops.tolist()) == {0.0, 1.0}
+
+
 @pytest.mark.parametrize("n", [2, 700])
 def test_pairs_are_joined_and_units_named_alike(n: int) -> None:
     rng = np.random.default_rng(n)
