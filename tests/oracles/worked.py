@@ -56,6 +56,46 @@ E17_SCORES = {
     **three("coref_bcubed", Fr(193, 340), Fr(149, 255), Fr(57514, 99875)),
 }
 
+#: The means over items and over clusters, and what they are by chance.
+E17_MEANS = {
+    "precision": Fr(193, 340),
+    "recall": Fr(149, 255),
+    "f1": Fr(57514, 99875),
+    "mean_f1": Fr(48151, 85085),
+    "accuracy": Fr(201, 289),
+    "jaccard_distance": Fr(440758, 765765),
+    "specificity": Fr(3, 4),
+    "npv": Fr(6221, 7956),
+    "informedness": Fr(341, 1020),
+    "markedness": Fr(409, 1170),
+    "pointwise_ari": Fr(982748789, 2921246507),
+    "bcubed_precision": Fr(193, 340),
+    "bcubed_recall": Fr(149, 255),
+    "bcubed_f1": Fr(57514, 99875),
+    "bcubed_mean_f1": Fr(48151, 85085),
+    "bcubed_precision_by_true_cluster": Fr(17, 30),
+    "bcubed_recall_by_true_cluster": Fr(392, 675),
+    "bcubed_f1_by_true_cluster": Fr(13328, 23235),
+    "bcubed_precision_by_pred_cluster": Fr(473, 800),
+    "bcubed_recall_by_pred_cluster": Fr(17, 30),
+    "bcubed_f1_by_pred_cluster": Fr(8041, 13895),
+    "adapted_bcubed_precision": Fr(1031, 2720),
+    "adapted_bcubed_recall": Fr(101, 255),
+    "adapted_bcubed_f1": Fr(208262, 537625),
+    "elm_precision": Fr(57, 119),
+    "elm_recall": Fr(42, 85),
+    "elm_f1": Fr(1596, 3281),
+    "elm_mean_f1": Fr(622, 1309),
+    # E[P] = 3/17 + 14/17 * (6 * 5 + 6 * 5 + 5 * 4) / (17 * 16) = 3/17 + 14/17 * 5/17 = 121/289
+    "chance_bcubed_precision": Fr(121, 289),
+    # E[R] = 3/17 + 14/17 * (8 * 7 + 5 * 4 + 4 * 3) / (17 * 16) = 3/17 + 14/17 * 11/34 = 128/289
+    "chance_bcubed_recall": Fr(128, 289),
+    # (193/340 - 121/289) / (168/289) = (3281 - 2420) / 5780 * 289/168 = 861/3360 = 41/160
+    "adjusted_bcubed_precision": Fr(41, 160),
+    # (149/255 - 128/289) / (161/289) = (2533 - 1920) / 4335 * 289/161 = 613/2415
+    "adjusted_bcubed_recall": Fr(613, 2415),
+}
+
 W3 = from_lists([[1, 2], [3]], [[1, 3], [2]])
 WEIGHTS = {1: 1, 2: 2, 3: 3}
 W3_SCORES = {  # with weights
