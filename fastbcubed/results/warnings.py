@@ -792,9 +792,6 @@ def not_checked(ev: Any, n_items: int) -> Iterator[Notice]:
         yield Notice(NOTE, message, {"codes": codes})
 
 
-__all__ = ["CODES", "Code", "found_in", "require_code"]
-
-
 @dataclass(frozen=True)
 class Code:
     """A code of a warning or note: its condition as a sentence, and its check; None if checked elsewhere."""

@@ -10,8 +10,11 @@ from fastbcubed.errors import quoted
 
 
 def with_nan(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return figures of a manifest with NaN instead of None."""
-    return {name: math.nan if value is None else value for name, value in values.items()}
+    """Return figures of a manifest, also those in its dicts, with NaN instead of None."""
+    return {
+        name: math.nan if value is None else with_nan(value) if isinstance(value, dict) else value
+        for name, value in values.items()
+    }
 
 
 def numbers_in(values: Mapping[str, Any], names: Iterable[str] | None = None) -> dict[str, Any]:
