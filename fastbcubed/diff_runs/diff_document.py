@@ -8,7 +8,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from fastbcubed.diff_runs.diff_listings import cluster_of, clusters_of, requested_slices
+from fastbcubed.diff_runs.diff_listings import (
+    cluster_of,
+    clusters_of,
+    requested_slices,
+    shown_slices,
+    slices_of,
+)
 from fastbcubed.diff_runs.diff_summary import known_intervals, verdict_scores
 from fastbcubed.diff_runs.identity import DiffWithIds, known_stability
 from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, PLACES, SIDES, SIZES, asked_order
@@ -61,7 +67,7 @@ from fastbcubed.results.page import (
     origin_of,
     stem,
 )
-from fastbcubed.results.slices import id_parts, name_columns, slice_name
+from fastbcubed.results.slices import check_key, id_parts, name_columns, slice_name
 
 #: A kind of change dominates if it is at least this multiple of the other.
 DOMINATES = 3.0
@@ -455,7 +461,7 @@ def _slices(diff: DiffWithIds, asked: Asked) -> Iterator[Block]:
     if chosen and asked.page:
         yield about_slicings(len(chosen), len(keys), "Most changed first.")
     for k, (name, key) in enumerate(chosen):
-        table = diff._sliced[name] if name in diff.sliced else diff.slices(key)
+        table = shown_slices(diff)[name] if name in diff.sliced else slices_of(diff, check_key(key))
         n = table.num_rows
         most = min(asked.slices, SLICES) if asked.page else asked.slices
         if table.is_large:

@@ -33,6 +33,7 @@ from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.render.number_formats import score_text
 from fastbcubed.results import clusters
 from fastbcubed.results.cluster_outcomes import require_defined
+from fastbcubed.results.evaluation_data import with_quick_errors
 from fastbcubed.results.evaluation_text import PLACES as PLACES_OF_ITEM
 from fastbcubed.results.evaluation_text import Cluster, Item
 from fastbcubed.results.members import chosen_columns, rows_in_clusters, with_attributes
@@ -267,7 +268,12 @@ def cluster_of(
 
 
 def slices_of(
-    diff: DiffData, key: SliceKey, attributes: Any, errors: bool, order_by: str | None, limit: int | None
+    diff: DiffData,
+    key: SliceKey,
+    attributes: Any = None,
+    errors: bool = False,
+    order_by: str | None = None,
+    limit: int | None = None,
 ) -> Table:
     """Return changes and scores by slice, as `Diff.slices` does."""
     ev, name = diff.evaluation, slice_name(key)
@@ -280,6 +286,13 @@ def slices_of(
         by = key if isinstance(key, Mapping) else asked_key(diff, key)
         table = slice_table(ev.kept, by, attributes, of_scores, partial(_columns, diff, errors=errors))
         return renamed_slices(listed(table, diff.metrics, order, limit))
+
+
+def shown_slices(diff: DiffData) -> dict[str, Table]:
+    """Return the requested slices as printed and written: with standard errors if there are few."""
+    if diff._shown_slices is None:
+        diff._shown_slices = with_quick_errors(diff.evaluation, diff.sliced, partial(slices_of, diff))
+    return diff._shown_slices
 
 
 def requested_slices(diff: DiffData, name: str, order: str | None, limit: int | None = None) -> Table:

@@ -22,6 +22,7 @@ from fastbcubed.diff_runs.diff_listings import (
     item_of,
     items_of,
     requested_slices,
+    shown_slices,
     slices_of,
 )
 from fastbcubed.diff_runs.diff_summary import MARK, known_errors, known_intervals, state_of
@@ -601,9 +602,9 @@ class Diff(DiffWithIds):
                 name: rows_for_json(
                     each if each.num_rows <= IN_JSON else requested_slices(self, name, LOSS, IN_JSON)
                 )
-                for name, each in self._sliced.items()
+                for name, each in shown_slices(self).items()
             },
-            **numbers_of_cut(self._sliced, IN_JSON),
+            **numbers_of_cut(shown_slices(self), IN_JSON),
             "warnings": self.warnings,
             "not_computed": self.not_computed,
             "reading": self.reading,
@@ -635,7 +636,7 @@ class Diff(DiffWithIds):
             directory,
             keep,
             more=lambda: {MARK: state_of(self, self.to_dict())},
-            sliced=self._sliced,
+            sliced=shown_slices(self),
         )
 
     # Helpers of the methods above

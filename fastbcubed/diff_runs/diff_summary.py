@@ -20,17 +20,15 @@ from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.json import plain
 from fastbcubed.render.number_formats import count, percent
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.evaluation_data import with_quick_errors
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval
 from fastbcubed.results.notices import NOTE, WARNING
 from fastbcubed.results.result import ScoredResult
-from fastbcubed.results.slices import SliceKey
 from fastbcubed.results.standard_errors import ALWAYS
 from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import found_in, from_saved, to_saved
 from fastbcubed.runtime.object_attributes import cached_property
-from fastbcubed.runtime.saved_figures import texts_in
+from fastbcubed.runtime.saved_figures import texts_in, with_nan
 
 #: Warnings of an evaluation that also apply to a diff, with the message if it is not the same in a diff's words.
 TOLD: dict[str, str] = {
@@ -165,6 +163,7 @@ class DiffData(ScoredResult):
         self._reading_of_truth: dict[str, Any] | None = None
         self._judgement, self._judging, self._truth = judgement, list(judging), truth
         self._saved = saved or {}
+        self._shown_slices: dict[str, Table] | None = None
 
     @cached_property
     def names(self) -> dict[str, str | None]:
@@ -238,15 +237,6 @@ class DiffData(ScoredResult):
     def sliced(self) -> dict[str, Table]:
         """Slices that were requested when the diff was made."""
         return self.evaluation.sliced
-
-    def slices(self, by: SliceKey, *, errors: bool = False) -> Table:
-        """Return changes and scores by slice; see `Diff.slices`."""
-        raise NotImplementedError
-
-    @cached_property
-    def _sliced(self) -> dict[str, Table]:
-        """The requested slices as printed and written: with standard errors if there are few."""
-        return with_quick_errors(self.evaluation, self.sliced, self.slices)
 
     @cached_property
     def _rates(self) -> tuple[float, float]:
@@ -329,8 +319,10 @@ def state_of(diff: DiffData, found: Mapping[str, Any]) -> dict[str, Any]:
 
 def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that restore a diff from its evaluation and its entry in the manifest."""
-    figures = state["verdict"]
-    verdict = figures and Verdict(**{each.name: _with_nan(figures[each.name]) for each in fields(Verdict)})
+    figures: Any = state["verdict"] and with_nan(state["verdict"])
+    verdict: Verdict | None = figures and Verdict(
+        **{each.name: figures[each.name] for each in fields(Verdict)}
+    )
     rows = state["changes"]
     changes = None if rows is None else changes_of_rows(rows)
     if changes is not None and changes["n_clusters"].null_count:
@@ -340,9 +332,9 @@ def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
     if "reading" in state:
         saved["reading"] = state["reading"]
     if state["errors"]:
-        saved["errors"] = _with_nan(state["errors"])
+        saved["errors"] = with_nan(state["errors"])
         known = state.get("intervals", {})
-        saved["intervals"] = {name: Interval(**_with_nan(ends)) for name, ends in known.items()}
+        saved["intervals"] = {name: Interval(**with_nan(ends)) for name, ends in known.items()}
     judgement = None
     if verdict is not None and ev.has_items and ev.policies.nulls != "singleton":
         if TRUE_CLUSTER not in ev.kept_items().attribute_sides().get("attributes", ()):
@@ -356,10 +348,3 @@ def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
         "not_computed": texts_in(state["not_computed"]),
         "saved": saved,
     }
-
-
-def _with_nan(value: Any) -> Any:
-    """Return figures from JSON, with NaN instead of null."""
-    if isinstance(value, Mapping):
-        return {name: _with_nan(each) for name, each in value.items()}
-    return math.nan if value is None else value
