@@ -19,6 +19,8 @@ const stemmer = new Stemmer();
 const STOPS = new Set([
   ...STOP_WORDS,
   ..."instead need needed use using get way want work works support supported please help problem per vs versus just every".split(" "),
+  // what the items are is seldom what a question is about
+  ..."customer customers people person persons patient patients product products author authors user users supplier suppliers employee employees company companies".split(" "),
 ]);
 const known = new Map(); // the stem of each word
 function stem(word) {
@@ -125,7 +127,7 @@ const SYNONYMS = [
   ["abort halt quit", "stop"],
   ["timeout deadline budget", "limit"],
   ["combine concat concatenate append", "merge"],
-  ["client boss ceo executive stakeholder management director customer", "manager"],
+  ["client boss ceo executive stakeholder management director", "manager"],
   ["sort sorted", "order"],
   ["cutoff", "threshold"],
   ["optimal optimum", "best"],
