@@ -33,7 +33,7 @@ from fastbcubed.metrics.sums_by_unit import (
     is_share_of_pairs,
     pairs_of,
 )
-from fastbcubed.results.influences import Errors, is_mean
+from fastbcubed.results.influences import Errors, is_mean, share_of_one_mean
 from fastbcubed.results.intervals import (
     LESS_VARIANCE_OF_AMOUNTS,
     LESS_VARIANCE_OF_SUMS,
@@ -41,7 +41,7 @@ from fastbcubed.results.intervals import (
     degrees_of_freedom,
     wilson,
 )
-from fastbcubed.results.standard_errors import freedom_of, moved_by_another, standard_error
+from fastbcubed.results.standard_errors import error_not_drawn, freedom_of, standard_error
 from fastbcubed.results.unit_cells import Units
 from fastbcubed.runtime.threads import Pool
 
@@ -255,7 +255,9 @@ class Sampled(NamedTuple):
     effective: Callable[
         [int], float
     ]  #: function from a sample's number to the effective number of components
-    largest: Floats | None  #: share of the largest component in the denominator; shape (n_samples,)
+    not_drawn: list[
+        float
+    ]  #: error of components that were not drawn, by sample, as a share of the score's range
 
     @classmethod
     def of(cls, people: Population, summed: Summed, metric: Metric) -> Sampled:
@@ -276,11 +278,16 @@ class Sampled(NamedTuple):
 
         wanted = float(score(sums @ n * (drawn / people.n_components)))
         sizes = np.max(np.abs(np.column_stack([values, slopes * totals])), axis=1)
-        behind = behind_score(metric, sums)
-        largest = (
-            None if behind is None else np.max(np.where(counts > 0, behind, 0.0), axis=1) / (counts @ behind)
-        )
-        return cls(wanted, values, sizes, moved, effective, largest)
+        behind, not_drawn = behind_score(metric, sums), [0.0] * len(counts)
+        if behind is not None:
+            largest = np.max(np.where(counts > 0, behind, 0.0), axis=1) / (counts @ behind)
+            of_one = np.ones(len(counts))
+            if is_mean(metric) and metric.slopes is not None:
+                means = zip((need.name for need in metric.needs), totals.T[1:] / totals.T[0], strict=True)
+                of_one = share_of_one_mean(metric, dict(means), 1.0)
+            found = zip(largest.tolist(), of_one.tolist(), strict=True)
+            not_drawn = [error_not_drawn(metric, share, own) for share, own in found]
+        return cls(wanted, values, sizes, moved, effective, not_drawn)
 
 
 def behind_score(metric: Metric, sums: Floats) -> Floats | None:
@@ -335,7 +342,9 @@ class Held(NamedTuple):
     """The shares of samples whose intervals cover what is wanted, and the widths of these intervals."""
 
     ours: float
-    earlier: float  #: by Student's t with divisors, for means within Wilson's interval, and not shifted
+    earlier: (
+        float  #: by Student's t with divisors, for means within Wilson's interval, for drawn components only
+    )
     width: float  #: the median width of our intervals, relative to that of earlier ones
 
     @classmethod
@@ -360,7 +369,7 @@ class Held(NamedTuple):
 
 
 def earlier_freedom(metric: Metric) -> dict[str, float]:
-    """Return how degrees of freedom were computed before intervals were shifted."""
+    """Return how degrees of freedom were computed before intervals allowed for components that were not drawn."""
     return (
         {"less": LESS_VARIANCE_OF_AMOUNTS}
         if is_mean(metric)
@@ -373,18 +382,15 @@ def of_scores(people: Population, metric: Metric) -> Held:
     people, (summed,) = people.grouped(metric)
     own, name, mean = Sampled.of(people, summed, metric), metric.name, is_mean(metric)
     before = errors(people, own.moved, own.sizes, earlier_freedom(metric))
-    how = freedom_of(metric, moved_by_another(metric, None if own.largest is None else 1.0))
+    now_and_then = zip(errors(people, own.moved, own.sizes, freedom_of(metric)), before, strict=True)
     found = []
-    for k, ((error, df), (_, fewer)) in enumerate(
-        zip(errors(people, own.moved, own.sizes, how), before, strict=True)
-    ):
+    for k, ((error, df), (_, fewer)) in enumerate(now_and_then):
         effective = own.effective(k) if mean or not error else math.nan
-        moved = moved_by_another(metric, None if own.largest is None else float(own.largest[k]))
         value, units = float(own.values[k]), Units(people.drawn, effective if mean else math.nan, math.nan)
-        now = Errors({name: error}, {name: df if error else effective}, {name: moved}, units)
+        now = Errors({name: error}, {name: df if error else effective}, {name: own.not_drawn[k]}, units)
         without = now._replace(
             df={name: fewer if error else effective},
-            moved={name: 0.0},
+            not_drawn={name: 0.0},
             units=units._replace(effective=math.nan),
         )
         was = without.interval(metric, value, 0.95)
@@ -399,21 +405,19 @@ def of_differences(people: Population, metric: Metric) -> Held:
     """Return how often intervals of the difference between two runs cover the population's."""
     people, runs = people.grouped(metric)
     before, after = (Sampled.of(people, summed, metric) for summed in runs)
-    key, mean = ("new", metric.name), is_mean(metric)
+    key, how = ("new", metric.name), {"less": freedom_of(metric)["less"]}
     changes, sizes = after.moved - before.moved, np.maximum(before.sizes, after.sizes)
-    ways = (errors(people, changes, sizes, how) for how in (freedom_of(metric, 0.0), earlier_freedom(metric)))
+    ways = (errors(people, changes, sizes, each) for each in (how, earlier_freedom(metric)))
     found = []
     for k, own in enumerate(zip(*ways, strict=True)):
         effective = min(each.effective(k) for each in (before, after))
         delta = float(after.values[k] - before.values[k]) if own[0][0] else 0.0
-        share = float(before.largest[k]) if mean and before.largest is not None else math.nan
-        units = {"new": Units(people.drawn, math.nan, share)}
+        not_drawn = {key: max(before.not_drawn[k], after.not_drawn[k])}
         ends = []
-        for (error, df), shifted in zip(own, (units, {}), strict=True):
+        for (error, df), missed in zip(own, (not_drawn, {}), strict=True):
             freedom = float(freedom_of_difference(df, effective)) if error else effective
-            ends.append(
-                Differences(None, {key: error}, {key: freedom}, shifted).interval("new", metric, delta, 0.95)
-            )
+            one = Differences(None, {key: error}, {key: freedom}, {}, not_drawn=missed)
+            ends.append(one.interval("new", metric, delta, 0.95))
         found.append((ends[0], ends[1]))
     return Held.of(after.wanted - before.wanted, found)
 

@@ -2,7 +2,7 @@
 
 `python -m benchmarks.sampled_runs` prints the tables. All true clusters of a population are known, and with them the
 difference between two runs; a sample draws some of the clusters with replacement. The package computes the ratios of
-scores by cluster, and the standard errors, degrees of freedom and margins of each sample; the estimates of all samples
+scores by cluster, and the standard errors and degrees of freedom of each sample; the estimates of all samples
 are computed at once. For comparison, there are intervals by Student's t with one degree of freedom less than clusters.
 The package's rule was chosen with other samples of the first three data sets. `--data` names a folder with further real
 data, as for `benchmarks.coverage`.
@@ -23,7 +23,7 @@ import fastbcubed as fb
 from benchmarks.coverage import Real
 from benchmarks.coverage import real as real_data
 from benchmarks.markdown import markdown
-from fastbcubed.results.intervals import share_not_seen, t_quantile
+from fastbcubed.results.intervals import share_not_seen, share_of_another, t_quantile, widened
 from fastbcubed.sample.cluster_estimators import Drawn, Estimable, Moved, Ratio, choose, difference
 
 Floats = NDArray[np.float64]
@@ -101,13 +101,13 @@ def whole(truth: Labels, pred: Labels) -> Drawn:
 
 
 class Estimated(NamedTuple):
-    """A score of a run in each sample, with the influences of draws, their unevenness, and the largest share."""
+    """A score of a run in each sample, with the influences of draws, their unevenness, and that of another cluster."""
 
     values: Floats  #: shape (n_samples,)
     moves: Floats  #: shape (n_samples, n_draws)
     uneven: Floats
     effective: Floats
-    largest: Floats  #: the largest share of a cluster in a denominator
+    another: Floats  #: share of the score that one more cluster, as large as the largest, could change
 
 
 def estimated(score: Estimable, drawn: Drawn, rows: Labels) -> Estimated:
@@ -115,6 +115,10 @@ def estimated(score: Estimable, drawn: Drawn, rows: Labels) -> Estimated:
     ratios = [make(drawn) for make in score.ratios]
     found = [_linear(ratio, rows) for ratio in ratios]
     m = rows.shape[1]
+    others = [
+        share_of_another(own.max(axis=1) / own.sum(axis=1))
+        for own in (each.denominator[rows] for each in ratios)
+    ]
     if len(found) == 1:
         plain, moves, adjustment = found[0]
     else:
@@ -124,9 +128,9 @@ def estimated(score: Estimable, drawn: Drawn, rows: Labels) -> Estimated:
         moves = u[:, None] * of_p + v[:, None] * of_r
         curved = np.sum((of_p - of_r) ** 2, axis=1)
         adjustment = u * more_p + v * more_r + u * v * curved / (m * (m - 1))
+        others = [share * other for share, other in zip((u, v), others, strict=True)]
     parts = [each[rows] for ratio in ratios for each in (ratio.numerator, ratio.denominator)]
     uneven = [np.sum(own**2, axis=1) / own.sum(axis=1) ** 2 - 1 / np.sum(own > 0, axis=1) for own in parts]
-    largest = [own.max(axis=1) / own.sum(axis=1) for own in parts[1::2]]
     weight = parts[1]
     effective = weight.sum(axis=1) ** 2 / np.sum(weight**2, axis=1)
     return Estimated(
@@ -134,7 +138,7 @@ def estimated(score: Estimable, drawn: Drawn, rows: Labels) -> Estimated:
         plain[:, None] * moves / m,
         np.max(uneven, axis=0),
         effective,
-        np.max(largest, axis=0),
+        np.max(others, axis=0),
     )
 
 
@@ -164,12 +168,12 @@ def held(score: Estimable, runs: tuple[Drawn, Drawn], rows: Labels) -> Held:
     once = np.ones(n, np.int64)
     for k in range(len(rows)):
         own, other = (
-            Moved(each.moves[k], float(each.uneven[k]), float(each.largest[k]), score.is_mean)
+            Moved(each.moves[k], float(each.uneven[k]), float(each.another[k]), score.is_mean)
             for each in (before, after)
         )
-        error, df, margin = difference(own, other, once, 1.0)
+        error, df, not_drawn = difference(own, other, once, 1.0)
         if error:  # degrees of freedom in three digits, to reuse quantiles
-            reach[0, k] = t_quantile(LEVEL, float(f"{df:.3g}")) * error + margin
+            reach[0, k] = widened(t_quantile(LEVEL, float(f"{df:.3g}")) * error, not_drawn, LEVEL)
             reach[1, k] = t_quantile(LEVEL, n - 1.0) * error
         else:
             reach[0, k] = share_not_seen(min(float(each.effective[k]) for each in (before, after)), LEVEL)

@@ -30,7 +30,7 @@ errors [evaluate] score -> standard error by component of truth and prediction
 errors [diff] with a truth: score -> standard error
 intervals [evaluate diff] score -> {low, high}, its 95 % interval
 degrees_of_freedom [evaluate] score -> degrees of freedom of Student's t in its interval
-moved_by [evaluate] score -> share by which the ends of its interval are moved to allow for unseen components
+not_drawn [evaluate] score -> standard error due to components that were not drawn, as a share of the distance to an end
 units [evaluate] {n, effective, largest_share} of the components that errors come from
 units [compare] {n, effective, largest_share} of the units that errors come from; null if there are none
 coverage [evaluate] n_common, n_truth_only, n_prediction_only, their weights as weight_..., n_null, n_noise,

@@ -63,7 +63,7 @@ from fastbcubed.results.page import (
     origin_of,
 )
 from fastbcubed.results.slices import name_columns, slice_name
-from fastbcubed.results.standard_errors import COMPONENT, FEW_DEGREES, are_uneven
+from fastbcubed.results.standard_errors import COMPONENT, FEW_DEGREES, TRUE_CLUSTER, are_uneven
 from fastbcubed.results.table import Table
 from fastbcubed.results.unit_cells import Units
 
@@ -164,6 +164,13 @@ def _of_lacking(comparison: ComparedRuns) -> str:
     )
 
 
+#: What samples may lack, by unit.
+LARGEST = {
+    COMPONENT: "component as large as the largest",
+    TRUE_CLUSTER: "cluster as large as the largest sampled one",
+}
+
+
 def _of_two(comparison: ComparedRuns, row: Mapping[str, Any]) -> str:
     """Return a sentence on how a run differs from the baseline in one score, and in how many slices it does so."""
     name, baseline, delta = label(row["experiment"]), label(comparison.baseline), row["delta"]
@@ -182,12 +189,12 @@ def _of_two(comparison: ComparedRuns, row: Mapping[str, Any]) -> str:
     found = comparison._differences
     if not row["holds"]:
         key = row["experiment"], row["score"]
-        margin = found.margins.get(key, 0.0)
         why = "which may be chance"
         if found.df.get(key, math.inf) <= FEW_DEGREES:
             why = "which stems from few groups of items"
-        elif margin and abs(delta) > row["high"] - delta - margin:
-            why = "which one more cluster as large as the largest sampled one could reverse"
+        elif found.is_widened(key) and abs(delta) > found.reach_of_those_drawn(key, comparison.level):
+            largest = LARGEST.get(comparison.unit, "unit as large as the largest")
+            why = f"which one more {largest} could reverse"
         return f"No clear difference between {baseline} and {name}: {figures}, {why}{in_slices}."
     seems = are_uneven(found.units_of[row["experiment"]])
     return f"{name} {'seems' if seems else 'is'} {word}: {figures}{in_slices}."

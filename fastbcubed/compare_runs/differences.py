@@ -43,14 +43,13 @@ from fastbcubed.results.influences import (
     needed_by,
     powers_of_cells,
     same_where_exact,
+    share_of_one_mean,
 )
 from fastbcubed.results.intervals import (
-    LESS_VARIANCE_OF_SUMS,
-    MOVE,
     Interval,
     share_not_seen,
-    share_of_another,
     t_quantile,
+    widened,
 )
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.standard_errors import (
@@ -60,6 +59,7 @@ from fastbcubed.results.standard_errors import (
     RowUnits,
     carried_by_few,
     error_and_freedom,
+    error_not_drawn,
     freedom_of,
     powers_of,
     too_small,
@@ -209,16 +209,14 @@ class Differences:
     units_of: Mapping[str, Units]  #: by experiment: the units of its errors
     replicates: Mapping[tuple[str, str], NDArray[np.float64]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()  #: reasons why the errors may be too small
-    #: by experiment and score: how much wider an interval is on each side because a large cluster may not be drawn
-    margins: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    #: by experiment and score: the error due to units that were not drawn; 0 if unknown
+    not_drawn: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
     def interval(self, experiment: str, metric: Metric, delta: float, level: float) -> Interval:
         """Return the interval of a difference: percentiles of its replicates or, without these, by Student's t.
 
-        If no unit differs, the interval allows for other units that do, although none was drawn. The interval of a
-        difference in means over items is widened by the change that one more unit, as large as the largest, could make,
-        as in `Errors.interval`; for other scores, no such margin is known. Differences of estimates have margins of
-        their own.
+        If no unit differs, the interval allows for other units that do, although none was drawn. Otherwise, it allows
+        for the error of units that were not drawn, as that of a score does.
         """
         key = experiment, metric.name
         error = self.errors.get(key, math.nan)
@@ -234,13 +232,19 @@ class Differences:
         if error == delta == 0 and math.isfinite(metric.high):
             reach = share_not_seen(self.df[key], level)
         else:
-            reach = t_quantile(level, self.df[key]) * error
+            reach = self.reach_of_those_drawn(key, level)
+            if self.is_widened(key):
+                reach = widened(reach, self.not_drawn[key], level)
         most = metric.high - metric.low  # the largest possible difference
-        units = self.units_of.get(experiment)
-        if error > 0 and units is not None and is_mean(metric) and math.isfinite(most):
-            reach += MOVE * share_of_another(units.largest_share) * most
-        reach += self.margins.get(key, 0.0)
         return Interval(max(delta - reach, -most), min(delta + reach, most))
+
+    def is_widened(self, key: tuple[str, str]) -> bool:
+        """Return whether an interval allows for units that were not drawn."""
+        return self.errors[key] > 0 and self.not_drawn.get(key, 0.0) > 0 and key not in self.replicates
+
+    def reach_of_those_drawn(self, key: tuple[str, str], level: float) -> float:
+        """Return how far the interval would reach if no other units could have been drawn."""
+        return t_quantile(level, self.df[key]) * self.errors[key]
 
     def carried_by_few(self, metrics: Sequence[Metric]) -> dict[str, list[str]]:
         """Return the scores whose error is dominated by few units, by experiment."""
@@ -250,7 +254,7 @@ class Differences:
                 {score: value for (run, score), value in known.items() if run == name}
                 for known in (self.errors, self.df)
             )
-            found[name] = carried_by_few(metrics, own, df, units, {})
+            found[name] = carried_by_few(metrics, own, df, units)
         return found
 
 
@@ -263,7 +267,7 @@ def with_units(deltas: pa.Table, found: Differences) -> pa.Table:
     ):
         own = [found.units_of[run][k] if run in found.units_of else None for run, _ in keys]
         deltas = deltas.append_column(name, pa.array(own, kind))
-    for name, known in (("df", found.df), ("margin", found.margins)):
+    for name, known in (("df", found.df), ("not_drawn", found.not_drawn)):
         deltas = deltas.append_column(name, pa.array([known.get(key) for key in keys], pa.float64()))
     return deltas.append_column(
         "replicates", pa.array([found.replicates.get(key) for key in keys], pa.list_(pa.float64()))
@@ -281,8 +285,8 @@ def differences_of(table: pa.Table, units: Units | None, cautions: Sequence[str]
     errors = {key: row["se"] for key, row in rows.items()}
     df = {key: row.get("df") or max(1.0, (row["n"] or 0) - 1.0) for key, row in rows.items()}
     drawn = {key: np.array(row["replicates"]) for key, row in rows.items() if row["replicates"] is not None}
-    margins = {key: row.get("margin") or 0.0 for key, row in rows.items()}
-    return Differences(units, errors, df, units_of, drawn, tuple(cautions), margins)
+    not_drawn = {key: row.get("not_drawn") or 0.0 for key, row in rows.items()}
+    return Differences(units, errors, df, units_of, drawn, tuple(cautions), not_drawn)
 
 
 def adjusted(level: float, n_experiments: int, adjust: Any) -> float:
@@ -344,17 +348,23 @@ def estimated(comparison: ComparisonData) -> Differences:
     metrics, others = [m for m in every if is_mean(m)], [m for m in every if not is_mean(m)]
     said: list[str] = []
     add_up = _of_clusters if comparison.unit in (COMPONENT, TRUE_CLUSTER) else _of_column
-    powers, drawing, single, of_cells = add_up(comparison, metrics, said)
+    powers, drawing, single, of_cells, of_one = add_up(comparison, metrics, said)
     units = powers.units
     if comparison.unit == COMPONENT and len(comparison) > 2 and is_heavy(units.largest_share):
         return _by_pair(comparison, units)
     scores_of_runs = [[ev.overall[m.name] for m in metrics] for ev in comparison.runs.values()]
     keys_of_scores = [(name, m.name) for name in comparison.runs for m in metrics]
-    less = np.array([freedom_of(m, 0.0)["less"] for m in metrics])
+    less = np.array([freedom_of(m)["less"] for m in metrics])
     errors, df = error_and_freedom(powers.by_run, units.n, scores_of_runs, less=less)
     by_score = dict(zip(keys_of_scores, errors.ravel().tolist(), strict=True))
     df = np.where(errors == 0, units.effective, freedom_of_difference(df, units.effective))
     by_df = dict(zip(keys_of_scores, df.ravel().tolist(), strict=True))
+    of_one = np.maximum(of_one, of_one[_place(comparison)])
+    not_drawn = {
+        (run, m.name): error_not_drawn(m, units.largest_share, share)
+        for run, shares in zip(comparison.runs, of_one.tolist(), strict=True)
+        for m, share in zip(metrics, shares, strict=True)
+    }
     drawn = {}
     if drawing is not None:
         drawn = replicates(comparison, drawing, metrics, beta)
@@ -362,8 +372,8 @@ def estimated(comparison: ComparisonData) -> Differences:
         with Pool() as pool:
             of_sums = DifferencesOfSums(comparison, of_cells, pool)
             for metric in others:
-                for key, (error, freedom) in of_sums.errors(metric, units.n).items():
-                    by_score[key], by_df[key] = error, freedom
+                for key, found in of_sums.errors(metric, units.n).items():
+                    by_score[key], by_df[key], not_drawn[key] = found
                 drawn |= {} if drawing is None else of_sums.replicates(metric, drawing.keys)
     unknown = dict(zip(comparison.runs, single | single[_place(comparison)], strict=True))
     before = comparison[comparison.baseline].overall
@@ -375,7 +385,7 @@ def estimated(comparison: ComparisonData) -> Differences:
         if run != comparison.baseline
     }
     return Differences(
-        units, by_score, by_df, dict.fromkeys(comparison.experiments, units), drawn, tuple(said)
+        units, by_score, by_df, dict.fromkeys(comparison.experiments, units), drawn, tuple(said), not_drawn
     )
 
 
@@ -401,8 +411,10 @@ class DifferencesOfSums:
         }
         self._n = self._runs[comparison.baseline].n
 
-    def errors(self, metric: Metric, n_units: int) -> dict[tuple[str, str], tuple[float, float]]:
-        """Return standard errors and degrees of freedom by run and score; `n_units` units have a positive weight.
+    def errors(self, metric: Metric, n_units: int) -> dict[tuple[str, str], tuple[float, float, float]]:
+        """Return standard errors, degrees of freedom and errors of units that were not drawn, by run and score.
+
+        `n_units` units have a positive weight.
 
         Each entity without a scored item is a unit of its own in one run.
         """
@@ -415,10 +427,13 @@ class DifferencesOfSums:
             changes = after.by_unit[:n] - before.by_unit[:n]
             powers = powers_of(changes, self._runs[name].add) + powers_of(np.array(alone))
             u, size = max(n_units + len(alone), before.n, after.n), max(after.size, before.size)
-            error, df = map(float, error_and_freedom(powers, u, size, less=LESS_VARIANCE_OF_SUMS))
+            less = freedom_of(metric)["less"]
+            error, df = map(float, error_and_freedom(powers, u, size, less=less))
             runs = self._runs[name], self._runs[self._comparison.baseline]
             effective = min(by_unit.effective(metric) for by_unit in runs)
-            found[name, metric.name] = error, freedom_of_difference(df, effective) if error else effective
+            not_drawn = max(error_not_drawn(metric, by_unit.largest_share(metric)) for by_unit in runs)
+            freedom = freedom_of_difference(df, effective) if error else effective
+            found[name, metric.name] = error, freedom, not_drawn
         return found
 
     def replicates(self, metric: Metric, keys: Keys) -> dict[tuple[str, str], Floats]:
@@ -450,6 +465,7 @@ def _by_pair(comparison: ComparisonData, units: Units) -> Differences:
         {key: df for each in found.values() for key, df in each.df.items()},
         {name: own for each in found.values() for name, own in each.units_of.items()},
         {key: drawn for each in found.values() for key, drawn in each.replicates.items()},
+        not_drawn={key: error for each in found.values() for key, error in each.not_drawn.items()},
     )
 
 
@@ -470,6 +486,7 @@ class _Found(NamedTuple):
     single: NDArray[np.bool_]
     #: None if clusters have items in several units
     of_cells: Sequence[CellUnits] | None
+    of_one: Floats  #: share of each score that depends on one of its means; shape (n_runs, n_metrics)
 
 
 def _of_clusters(comparison: ComparisonData, metrics: Sequence[Metric], said: list[str]) -> _Found:
@@ -503,7 +520,8 @@ def _of_clusters(comparison: ComparisonData, metrics: Sequence[Metric], said: li
     drawing = None
     if drawn:
         drawing = Drawing(keys_of_units(runs, units, numbers), [own.by_cell() for own in units], False)
-    return _Found(powers, drawing, single, units if connected else None)
+    of_one = np.array([[share_of_one_mean(m, own.means, beta) for m in metrics] for own in scores])
+    return _Found(powers, drawing, single, units if connected else None, of_one)
 
 
 def _of_column(comparison: ComparisonData, metrics: Sequence[Metric], said: list[str]) -> _Found:
@@ -527,7 +545,8 @@ def _of_column(comparison: ComparisonData, metrics: Sequence[Metric], said: list
             CellUnits(ev.contingency, own[:0], n_units, own) for ev, own in zip(evs, codes, strict=True)
         ]
     by_run = np.moveaxis(np.reshape(powers, (len(moved), len(metrics), 2)), -1, 0)
-    return _Found(Powers(by_run, rows.units(0)), drawing, single, of_cells)
+    of_one = np.array([[np.ravel(own[m.name].of_one)[0] for m in metrics] for own in moved])
+    return _Found(Powers(by_run, rows.units(0)), drawing, single, of_cells, of_one)
 
 
 def _place(comparison: ComparisonData) -> int:

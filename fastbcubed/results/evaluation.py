@@ -175,14 +175,14 @@ class Evaluation(EvaluationData):
         --------
         Of four components, three have recall 1 and one has 1/2. The error is sqrt(4/3 * (3 * 0.25**2 + 0.75**2)) / 8,
         and the interval is Wilson's for 3.5 of 4, (3.5 + q / 2 -+ sqrt(q (3.5 * 0.125 + q / 4))) / (4 + q), where q is
-        1.96**2: 0.396 to 0.987. A fifth component would have a fifth of the items, so the ends move by half of this,
-        i.e. by a tenth of 7/8 and of 1/8.
+        1.96**2: 0.396 to 0.987. A fifth component would have a fifth of the items, and 0.36 of what it could change,
+        0.063 and 0.009, is a second error: 0.38 = 7/8 - sqrt((7/8 - 0.396)**2 + (1.96 * 0.063)**2).
 
         >>> import fastbcubed as fb
         >>> ev = fb.evaluate(list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5])
         >>> low, high = ev.interval("recall")
         >>> ev.recall, ev.errors.recall, round(low, 3), round(high, 3)
-        (0.875, 0.125, 0.308, 0.999)
+        (0.875, 0.125, 0.38, 0.988)
         """
         return self.standard_errors.interval(which, level, unit)
 
@@ -209,7 +209,7 @@ class Evaluation(EvaluationData):
         >>> ev.scores()
         score        value       se      low     high  n_units  effective_units
         precision        1        0  0.39764        1        4                4
-        recall     0.87500  0.12500  0.30827  0.99931        4                4
+        recall     0.87500  0.12500  0.38012  0.98819        4                4
         <BLANKLINE>
         2 rows
         """

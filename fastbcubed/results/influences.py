@@ -61,6 +61,18 @@ def slopes(metric: Metric, means: Mapping[str, Any], beta: float) -> list[tuple[
     return list(zip(names, metric.slopes(means, beta), strict=True))
 
 
+def share_of_one_mean(metric: Metric, means: Mapping[str, Any], beta: float) -> Any:
+    """Return the share of a score that depends on one of the means it combines, the most important one.
+
+    A wrong merge lowers only precision, and a wrong split only recall, so a single unit changes F by about half of what
+    it changes precision or recall.
+    """
+    terms = [np.abs(slope * means[name]) for name, slope in slopes(metric, means, beta)]
+    total = np.sum(terms, axis=0)
+    known = np.isfinite(total) & (total > 0)
+    return np.divide(np.max(terms, axis=0), total, out=np.ones(np.shape(total)), where=known)[()]
+
+
 def _deviations(scores: Floats, origins: Floats) -> Floats:
     """Return the differences from the origins, or 0 if not finite, so that only the score concerned has no error."""
     with np.errstate(invalid="ignore"):
@@ -99,6 +111,10 @@ class RunScores:
             for name, slope in slopes(metric, self.means, beta):
                 row[self.needed.index(name)] += slope
         return found
+
+    def size(self, metric: Metric, beta: float) -> float:
+        """Return the largest mean behind a score."""
+        return float(np.max(np.abs([self.means[name] for name, _ in slopes(metric, self.means, beta)])))
 
     def of_share(self, coefficients: Floats) -> Floats:
         """Return the derivative of each score by the share of exactly found clusters. Shape (n_metrics,)."""
@@ -293,8 +309,8 @@ def powers_of_scores(
     known: tuple[Sequence[Metric], Mapping[str, float]],
     pool: Pool,
     pieces: Pieces | None = None,
-) -> tuple[Powers, list[float]]:
-    """Return sums of powers of the units' influences on one run's scores, and the largest mean behind each score.
+) -> tuple[Powers, RunScores]:
+    """Return sums of powers of the units' influences on one run's scores, and the means behind these scores.
 
     `known` has scores with their values over all items; `pieces`, if given, saves a pass over the cells.
     """
@@ -306,10 +322,7 @@ def powers_of_scores(
     by_unit = CellsByUnit.of([pieces], [units.of_codes], units.n_joined, 1 + len(needed), pool)
     moves = Moves.of([run], metrics, beta)
     powers = powers_of_cells([units.table], by_unit, [units], needed, [run], moves, pool)
-    sizes = [
-        float(np.max(np.abs([run.means[name] for name, _ in slopes(m, run.means, beta)]))) for m in metrics
-    ]
-    return powers, sizes
+    return powers, run
 
 
 class Errors(NamedTuple):
@@ -317,7 +330,7 @@ class Errors(NamedTuple):
 
     of: Mapping[str, float]
     df: Mapping[str, float]  #: degrees of freedom; the effective number of units if the error is 0
-    moved: Mapping[str, float]  #: fraction by which ends of intervals move, as units may be missing
+    not_drawn: Mapping[str, float]  #: error of units that were not drawn, as in `interval`
     units: Units
     apart: Mapping[str, Units] | None = None  #: units of scores that are computed from other cells
 
@@ -329,6 +342,6 @@ class Errors(NamedTuple):
         """Return the arguments of `interval` other than score, error and level."""
         is_plain = is_mean(metric) and metric.combine is None  # F of means is not a mean of values
         effective = self.units.effective if is_plain else math.nan
-        own: dict[str, Any] = {"df": self.df[metric.name], "moved": self.moved[metric.name]}
+        own: dict[str, Any] = {"df": self.df[metric.name], "not_drawn": self.not_drawn[metric.name]}
         own |= {"low": metric.low, "high": metric.high, "effective": effective}
         return {**own, "always": is_mean_of_clusters(metric)}

@@ -16,13 +16,12 @@ from fastbcubed.types import Floats
 
 #: Degrees of freedom above which an expansion around the normal quantile is accurate to 1e-10.
 MANY = 200
-#: How much the variance is underestimated if few influences dominate: divided by their effective number, for scores
-#: whose intervals do not allow for missing units: means without an upper end, and other scores (see
-#: `benchmarks/coverage.py`).
-LESS_VARIANCE_OF_AMOUNTS, LESS_VARIANCE_OF_SUMS = 3.0, 8.0
-#: Fraction of the effect of one more unit, as large as the largest, by which ends of intervals move: for means over
-#: items or clusters, shares of pairs, and differences of means (see `benchmarks/coverage.py`).
-MOVE = 0.5
+#: How much the variance is underestimated if few influences dominate, divided by their effective number: for means with
+#: an upper end, other means, and other scores (see `benchmarks/coverage.py`).
+LESS_VARIANCE_OF_MEANS, LESS_VARIANCE_OF_AMOUNTS, LESS_VARIANCE_OF_SUMS = 1.0, 3.0, 8.0
+#: The standard error due to units that were not drawn, as a fraction of what one more unit, as large as the largest,
+#: could change: for means over items or clusters, and for shares of pairs (see `benchmarks/coverage.py`).
+NOT_DRAWN_OF_MEANS, NOT_DRAWN_OF_PAIRS = 0.36, 0.3
 #: Maximum distance from the end of its range that a score may have due to rounding.
 ROUNDING = 1e-12
 #: Lower end assumed for scores that are 0 by chance and have no lowest value.
@@ -73,7 +72,7 @@ def share_not_seen(effective: float, level: float) -> float:
     return float(1.0 - ((1.0 - level) / 2) ** (1.0 / effective))
 
 
-def share_of_another(largest: float) -> float:
+def share_of_another(largest: Any) -> Any:
     """Return the share of the weight of one more unit that is as large as the largest, given the share of the latter.
 
     >>> share_of_another(0.25)  # 25 more, in addition to 100
@@ -91,7 +90,7 @@ def interval(
     low: float,
     high: float,
     effective: float = math.nan,
-    moved: float = 0.0,
+    not_drawn: float = 0.0,
     always: bool = False,
 ) -> Interval:
     """Return the interval, by Student's t, of a score with a range from `low` to `high`, which may be infinite.
@@ -104,9 +103,9 @@ def interval(
     ends, however few the degrees of freedom; but it is at least as wide as by the normal quantile, as values may depend
     on the units' sizes.
 
-    A sample may lack a decisive unit, which its variance does not show. Each end therefore moves by the fraction
-    `moved` of its distance to the end of the range, or to chance level: the effect that units not drawn could have. The
-    interval of a score without an error moves only if `always`.
+    A sample may lack a decisive unit, which its variance does not show. Each end therefore allows for a further error:
+    the fraction `not_drawn` of the score's distance from this end of its range, or from chance level (see `widened`).
+    The interval of a score without an error allows for it only if `always`.
 
     >>> found = interval(0.9, 0.03, df=10, level=0.95, low=0.0, high=1.0)
     >>> round(found.low, 4), round(found.high, 4)  # log(9) -+ 2.2281 * 0.03 / (0.9 * 0.1)
@@ -114,9 +113,9 @@ def interval(
     >>> found = interval(0.9, 0.03, df=1, level=0.95, low=0.0, high=1.0, effective=100)
     >>> round(found.low, 4), round(found.high, 4)  # log(9) -+ 1.96 * 0.03 / (0.9 * 0.1), as Wilson's is narrower
     (0.824, 0.9453)
-    >>> found = interval(0.9, 0.03, df=10, level=0.95, low=0.0, high=1.0, moved=0.1)
-    >>> round(found.low, 4), round(found.high, 4)  # 0.8107 - 0.1 * 0.9, 0.9498 + 0.1 * 0.1
-    (0.7207, 0.9598)
+    >>> found = interval(0.9, 0.03, df=10, level=0.95, low=0.0, high=1.0, not_drawn=0.1)
+    >>> round(found.low, 4), round(found.high, 4)  # 0.9 - hypot(0.0893, 1.96 * 0.09), 0.9 + hypot(0.0498, 1.96 * 0.01)
+    (0.7023, 0.9535)
     >>> found = interval(1.0, 0.0, df=100, level=0.95, low=0.0, high=1.0)
     >>> round(found.low, 4), found.high
     (0.9638, 1.0)
@@ -124,13 +123,25 @@ def interval(
     if math.isnan(error) or math.isnan(score):
         return Interval(math.nan, math.nan)
     found = _of_those_drawn(score, error, df=df, level=level, low=low, high=high, effective=effective)
-    if not moved or (not always and without_rounding(error, score) == 0):
+    if not not_drawn or (not always and without_rounding(error, score) == 0):
         return found
-    down, up = (min(moved, 1.0) * min(way, 1.0) for way in (score - low, high - score))
+    down, up = (min(not_drawn, 1.0) * min(way, 1.0) for way in (score - low, high - score))
     return Interval(
-        max(found.low - down, low) if math.isfinite(low) else found.low,
-        min(found.high + up, high) if math.isfinite(high) else found.high,
+        max(score - widened(score - found.low, down, level), low) if math.isfinite(low) else found.low,
+        min(score + widened(found.high - score, up, level), high) if math.isfinite(high) else found.high,
     )
+
+
+def widened(reach: float, not_drawn: float, level: float) -> float:
+    """Return how far an interval reaches if it allows for the standard error of units that were not drawn.
+
+    Nothing connects these units with those that were drawn, so the two errors add up as independent ones do: the larger
+    one decides.
+
+    >>> round(widened(0.04, 0.03 / 1.959964, 0.95), 6)
+    0.05
+    """
+    return math.hypot(reach, t_quantile(level, math.inf) * not_drawn)
 
 
 def of_slice(

@@ -317,7 +317,7 @@ def _errors(head: Mapping[str, Any]) -> Errors:
     """
     of, units = numbers_in(head["errors"]), Units(**numbers_in(head["units"]))
     df = numbers_in(head.get("degrees_of_freedom") or dict.fromkeys(of, max(1, units.n - 1)), of)
-    return Errors(of, df, numbers_in(head.get("moved_by") or dict.fromkeys(of, 0.0), of), units)
+    return Errors(of, df, numbers_in(head.get("not_drawn") or dict.fromkeys(of, 0.0), of), units)
 
 
 def _policies(definition: Mapping[str, Any]) -> Policies:

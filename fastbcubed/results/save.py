@@ -299,7 +299,7 @@ def described(ev: EvaluationData, slices: Mapping[str, Any]) -> dict[str, Any]:
     of_errors = {
         "errors": dict(found.of),
         "degrees_of_freedom": dict(found.df),
-        "moved_by": dict(found.moved),
+        "not_drawn": dict(found.not_drawn),
         "intervals": {name: ends._asdict() for name, ends in ev.standard_errors.intervals_at_hand().items()},
         "units": found.units._asdict(),
     }

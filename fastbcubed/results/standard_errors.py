@@ -28,14 +28,30 @@ from fastbcubed.errors import (
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.sums import overall
-from fastbcubed.metrics.sums_by_unit import SumsByUnit, has_sums_by_unit, scores_and_slopes, weight_of_cells
+from fastbcubed.metrics.sums_by_unit import (
+    SumsByUnit,
+    has_sums_by_unit,
+    is_mean_of_clusters,
+    is_share_of_pairs,
+    scores_and_slopes,
+    weight_of_cells,
+)
 from fastbcubed.results.clusters import known_by_unit, require_items
 from fastbcubed.results.figures import resolved
-from fastbcubed.results.influences import Errors, is_mean, needed_by, powers_of_scores, slopes
+from fastbcubed.results.influences import (
+    Errors,
+    is_mean,
+    needed_by,
+    powers_of_scores,
+    share_of_one_mean,
+    slopes,
+)
 from fastbcubed.results.intervals import (
     LESS_VARIANCE_OF_AMOUNTS,
+    LESS_VARIANCE_OF_MEANS,
     LESS_VARIANCE_OF_SUMS,
-    MOVE,
+    NOT_DRAWN_OF_MEANS,
+    NOT_DRAWN_OF_PAIRS,
     Interval,
     check_level,
     degrees_of_freedom,
@@ -170,44 +186,44 @@ def error_and_freedom(
     )
 
 
-def moved_by_another(metric: Metric, largest: float | None) -> float:
-    """Return the fraction by which ends of a score's interval move, as units may be missing: `moved` of `interval`.
+def error_not_drawn(metric: Metric, largest: float | None, of_one: float = 1.0) -> float:
+    """Return the error due to units that were not drawn, as a fraction of the score's range: `not_drawn` of `interval`.
 
-    `largest` is the largest unit's share of what the score is a mean or share of; None if unknown. The interval of a
-    score without an upper end does not move, as nothing says how much a missing unit could contribute.
+    `largest` is the largest unit's share of what the score is a mean or share of, None if unknown, and `of_one` the
+    share of the score that one unit can change. There is no such error of a score without an upper end, as nothing says
+    how much a missing unit could contribute.
     """
     if largest is None or not math.isfinite(largest) or math.isinf(metric.high):
         return 0.0
-    return MOVE * share_of_another(largest)
+    fraction = NOT_DRAWN_OF_PAIRS if is_share_of_pairs(metric) else NOT_DRAWN_OF_MEANS
+    return fraction * share_of_another(largest) * of_one
 
 
-def freedom_of(metric: Metric, moved: float) -> dict[str, float]:
-    """Return the arguments of `degrees_of_freedom` for a score: a divisor is used if its interval does not move."""
-    if is_mean(metric):
-        return {"less": LESS_VARIANCE_OF_AMOUNTS if math.isinf(metric.high) else 0.0}
-    return {"less": 0.0 if moved else LESS_VARIANCE_OF_SUMS, "fewest": FEW_DEGREES}
+def freedom_of(metric: Metric) -> dict[str, float]:
+    """Return the arguments of `degrees_of_freedom` for a score."""
+    if is_mean(metric) or is_mean_of_clusters(metric):
+        return {"less": LESS_VARIANCE_OF_AMOUNTS if math.isinf(metric.high) else LESS_VARIANCE_OF_MEANS}
+    return {"less": LESS_VARIANCE_OF_SUMS, "fewest": FEW_DEGREES}
 
 
 class Found(NamedTuple):
-    """Standard errors by score, with degrees of freedom and movement of intervals; see `Errors`."""
+    """Standard errors by score, with degrees of freedom and errors of units that were not drawn; see `Errors`."""
 
     of: dict[str, float]
     df: dict[str, float]
-    moved: dict[str, float]
+    not_drawn: dict[str, float]
 
     @classmethod
     def by_name(
         cls,
-        rows: Iterable[tuple[Metric, Floats, float, float]],
+        rows: Iterable[tuple[Metric, Floats, float, float, float]],
         effective: Callable[[Metric], float],
-        largest: Callable[[Metric], float | None],
     ) -> Found:
-        """Compute these from rows of score, powers of influences, number of units, and size of the score's means."""
+        """Compute these from rows of score, powers of influences, number of units, size of means, error not drawn."""
         found = cls({}, {}, {})
-        for metric, powers, n_units, size in rows:
-            moved = moved_by_another(metric, largest(metric))
-            error, df = map(float, error_and_freedom(powers, n_units, size, **freedom_of(metric, moved)))
-            found.of[metric.name], found.moved[metric.name] = error, moved
+        for metric, powers, n_units, size, not_drawn in rows:
+            error, df = map(float, error_and_freedom(powers, n_units, size, **freedom_of(metric)))
+            found.of[metric.name], found.not_drawn[metric.name] = error, not_drawn
             found.df[metric.name] = df if error else float(effective(metric))
         return found
 
@@ -234,15 +250,21 @@ def errors_of_units(
     means, others = [m for m in every if is_mean(m)], [m for m in every if not is_mean(m)]
     if others:
         _require_room(units, others, limit)
-    powers, sizes = powers_of_scores(units, means, beta, known, pool, pieces)
+    powers, run = powers_of_scores(units, means, beta, known, pool, pieces)
     counted, by_score = powers.units, powers.by_run[:, 0].T
-    rows = ((m, own, counted.n, size) for m, own, size in zip(means, by_score, sizes, strict=True))
-    found = Found.by_name(rows, lambda _: counted.effective, lambda _: counted.largest_share)
+    rows = (
+        (
+            *(m, own, counted.n, run.size(m, beta)),
+            error_not_drawn(m, counted.largest_share, float(share_of_one_mean(m, run.means, beta))),
+        )
+        for m, own in zip(means, by_score, strict=True)
+    )
+    found = Found.by_name(rows, lambda _: counted.effective)
     if others:
         by_unit = SumsByUnit(units.table, units.by_cell(), units.n, pool, units.n_joined)
         found = found.with_others(errors_of_sums(by_unit, others, counted.n))
-    of, df, moved = ({m.name: each[m.name] for m in every} for each in found)
-    return Errors(of, df, moved, counted)
+    of, df, not_drawn = ({m.name: each[m.name] for m in every} for each in found)
+    return Errors(of, df, not_drawn, counted)
 
 
 def _require_room(units: CellUnits, others: Iterable[Metric], limit: int | None) -> None:
@@ -260,12 +282,13 @@ def _require_room(units: CellUnits, others: Iterable[Metric], limit: int | None)
 def errors_of_sums(by_unit: SumsByUnit, metrics: Iterable[Metric], n_units: int) -> Found:
     """Return the standard errors of scores that are functions of sums by unit; `n_units` units have weight."""
 
-    def rows() -> Iterator[tuple[Metric, Floats, float, float]]:
+    def rows() -> Iterator[tuple[Metric, Floats, float, float, float]]:
         for metric in metrics:
             moved, size, n = by_unit.moved(metric)
-            yield metric, powers_of(moved, by_unit.add), max(n, n_units + moved.size - by_unit.n), size
+            n, not_drawn = max(n, n_units + moved.size - by_unit.n), by_unit.largest_share(metric)
+            yield metric, powers_of(moved, by_unit.add), n, size, error_not_drawn(metric, not_drawn)
 
-    return Found.by_name(rows(), by_unit.effective, by_unit.largest_share)
+    return Found.by_name(rows(), by_unit.effective)
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,7 +382,8 @@ class RowUnits:
             for name, slope in parts:
                 moved += np.broadcast_to(slope, self.n_groups)[self.group_of_code] * deviations[name]
             size = np.max([np.abs(means[name]) for name, _ in parts], axis=0)
-            found[metric.name] = Influence(moved, size)
+            of_one = share_of_one_mean(metric, means, beta)
+            found[metric.name] = Influence(moved, size, of_one=of_one)
         return found
 
     def _with_negatives(self, table: Contingency, metric: Metric) -> Influence:
@@ -375,7 +399,7 @@ class RowUnits:
 
         A unit contributes its whole weight to the true negatives of items in every group.
         """
-        moved, size, slope = moves
+        moved, size, slope, _ = moves
         squares = self.by_group(moved**2)
         if np.any(slope):
             more = self.weight_of_unit - self.weight_of_unit.mean()
@@ -410,6 +434,7 @@ class Influence(NamedTuple):
     moved: Floats
     size: Floats
     slope: Floats | float = 0.0  #: derivative by the true negatives of all items of a group
+    of_one: Floats | float = 1.0  #: share of the score that depends on one of the means it combines
 
     def less(self, other: Influence) -> Influence:
         """Return the influence on the difference between two scores."""
@@ -422,7 +447,7 @@ class Influence(NamedTuple):
 ALWAYS = 1_000_000
 #: Fewer units of equal size than this are few; and number of units at which the error of a score rests on few.
 FEW, FEW_CARRY = 30, 2.0
-#: Minimum degrees of freedom for scores that are not means and whose intervals do not move.
+#: Minimum degrees of freedom for scores that are not means.
 FEW_DEGREES = 1.5
 COMPONENT, TRUE_CLUSTER = "component", "true_cluster"
 #: The columns of `Evaluation.scores`.
@@ -564,12 +589,8 @@ class ScoreErrors:
         if found is None:
             return {}
         chosen = [m for m in self._figures.metrics if m.name in scores and m.name in found.of]
-        few = carried_by_few(chosen, found.of, found.df, found.units, found.moved)
-        return {
-            m.name: carriers(found.df[m.name], **freedom_of(m, found.moved[m.name]))
-            for m in chosen
-            if m.name in few
-        }
+        few = carried_by_few(chosen, found.of, found.df, found.units)
+        return {m.name: carriers(found.df[m.name], **freedom_of(m)) for m in chosen if m.name in few}
 
     def by(self, metrics: list[Metric], unit: str, *, stacklevel: int) -> Errors:
         """Return the standard errors of scores by a unit, and warn if they are too small."""
@@ -577,7 +598,7 @@ class ScoreErrors:
         if (reason := self._why_too_small(unit)) is not None:
             warnings.warn(too_small(unit, reason), EvaluationWarning, stacklevel=stacklevel + 1)
         warn_of_units(found.units, unit, stacklevel=stacklevel + 2)
-        few = carried_by_few(metrics, found.of, found.df, found.units, found.moved)
+        few = carried_by_few(metrics, found.of, found.df, found.units)
         warn_of_few(few, found.units, unit, stacklevel=stacklevel + 2)
         return found
 
@@ -604,10 +625,13 @@ class ScoreErrors:
             named, counted = {m.name: m for m in means}, rows.units(0)
             moves = rows.influences(table, means, figures.beta)
             powers = (
-                (named[name], powers_of(own.moved, rows.by_group)[:, 0], counted.n, float(own.size[0]))
+                (
+                    *(named[name], powers_of(own.moved, rows.by_group)[:, 0], counted.n, float(own.size[0])),
+                    error_not_drawn(named[name], counted.largest_share, float(np.ravel(own.of_one)[0])),
+                )
                 for name, own in moves.items()
             )
-            found = Found.by_name(powers, lambda _: counted.effective, lambda _: counted.largest_share)
+            found = Found.by_name(powers, lambda _: counted.effective)
             if others and self._why_too_small(unit) is None:
                 found = found.with_others(errors_of_sums(self._by_column(rows), others, counted.n))
             return Errors(*found, counted)
@@ -707,7 +731,6 @@ def carried_by_few(
     errors: Mapping[str, float],
     df: Mapping[str, float],
     units: Units,
-    moved: Mapping[str, float],
 ) -> list[str]:
     """Return the scores whose error rests on a few of many units, of which another sample may have more, or none.
 
@@ -716,7 +739,7 @@ def carried_by_few(
     if units.n < FEW or are_uneven(units):
         return []
     known = [m for m in metrics if errors.get(m.name, 0.0) > 0]
-    return [m.name for m in known if df[m.name] <= freedom_of_few(**freedom_of(m, moved.get(m.name, 0.0)))]
+    return [m.name for m in known if df[m.name] <= freedom_of_few(**freedom_of(m))]
 
 
 def freedom_of_few(less: float, fewest: float = 1.0) -> float:

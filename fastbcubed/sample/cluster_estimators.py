@@ -148,12 +148,19 @@ def _linear_f(precision: Ratio, recall: Ratio, alpha: float, drawn: Drawn) -> _L
     """
     p, r = _linear(precision, drawn), _linear(recall, drawn)
     plain = float(f_measure(p.plain, r.plain, alpha))
-    u = alpha * plain / p.plain if p.plain > 0 else 0.0
-    v = (1 - alpha) * plain / r.plain if r.plain > 0 else 0.0
+    u, v = _shares_of_f(p.plain, r.plain, plain, alpha)
     moves = u * p.moves + v * r.moves
     curved = u * v * _squares(p.moves - r.moves, drawn)[0] ** 2
     adjustment = u * p.adjustment + v * r.adjustment + (0.0 if math.isnan(curved) else curved)
     return _Linear(plain, moves, adjustment)
+
+
+def _shares_of_f(precision: float, recall: float, f: float, alpha: float) -> tuple[float, float]:
+    """Return the shares of an F that depend on precision and on recall."""
+    return (
+        alpha * f / precision if precision > 0 else 0.0,
+        (1 - alpha) * f / recall if recall > 0 else 0.0,
+    )
 
 
 def _linear(ratio: Ratio, drawn: Drawn) -> _Linear:
@@ -233,9 +240,17 @@ class Estimable(NamedTuple):
         by_cluster[drawn.kept] = found.plain * without_rounding(found.moves) / max(int(drawn.draws.sum()), 1)
         parts = [each for own in ratios for each in (own.numerator, own.denominator)]
         drawn_once, sums = drawn.draws > 0, [own.denominator for own in ratios]
-        largest = max(largest_share(each[drawn_once], float(drawn.draws @ each)) for each in sums)
+        others = [
+            share_of_another(largest_share(each[drawn_once], float(drawn.draws @ each))) for each in sums
+        ]
+        if not is_ratio:
+            p, r = (_linear(own, drawn).plain for own in ratios)
+            others = [
+                share * other
+                for share, other in zip(_shares_of_f(p, r, found.plain, self.alpha), others, strict=True)
+            ]
         uneven = max(_unevenness(each, drawn.draws) for each in parts)
-        return Moved(by_cluster, uneven, largest, self.is_mean)
+        return Moved(by_cluster, uneven, max(others), self.is_mean)
 
 
 class Moved(NamedTuple):
@@ -243,7 +258,7 @@ class Moved(NamedTuple):
 
     by_cluster: Floats
     uneven: float
-    largest: float  #: the largest share of a cluster in a denominator of the score
+    another: float  #: share of the score that one more cluster, as large as the largest, could change
     mean: bool  #: whether the score is a mean over items or by true cluster, or an F of two such means
 
 
@@ -279,12 +294,13 @@ class Difference(NamedTuple):
 
     error: float
     df: float
-    margin: float  #: by how much each end of its interval moves outwards, as large clusters may be missing
+    not_drawn: float  #: the standard error due to clusters that were not drawn
 
 
-#: The margin of a difference: this fraction of what one more cluster, as large as the largest, could change, less this
-#: multiple of the standard error; for means, and for scores of pairs and whole clusters (`benchmarks/sampled_runs.py`).
-MARGIN_OF_MEANS, MARGIN_OF_OTHERS = (0.2, 1.0), (0.3, 0.5)
+#: The standard error due to clusters that were not drawn, as a fraction of what one more cluster, as large as the
+#: largest, could change: for means, and for scores of pairs and whole clusters (see `benchmarks/sampled_runs.py`). It
+#: is smaller than that of components (`results.intervals`), because a wrong merge does not enlarge a true cluster.
+NOT_DRAWN_OF_MEANS, NOT_DRAWN_OF_OTHERS = 0.12, 0.2
 
 
 def difference(before: Moved, after: Moved, draws: Counts, left_to_draw: float) -> Difference:
@@ -292,23 +308,21 @@ def difference(before: Moved, after: Moved, draws: Counts, left_to_draw: float) 
 
     A sample may lack the few clusters that decide a score, which its variance does not show. The degrees of freedom
     allow for uneven clusters: with f the inverse of Satterthwaite's, and u the unevenness, their inverse is
-    f (0.4 + 3 f) + u (1 + 5 u). The margin allows for a large cluster that runs treat differently: it is 0 if the error
-    is already as large as what such a cluster is likely to change, so that intervals become wider only where sizes have
-    heavy tails.
+    f (0.4 + 3 f) + u (1 + 5 u). `not_drawn` allows for a large cluster that runs treat differently, which matters only
+    where sizes have heavy tails.
     """
     moved = without_rounding(
         after.by_cluster - before.by_cluster, np.max(np.abs(after.by_cluster), initial=0.0)
     )
     error, df = squares_of_draws(moved, draws, 1.0)
-    share, errors = MARGIN_OF_MEANS if after.mean else MARGIN_OF_OTHERS
-    another = share_of_another(max(before.largest, after.largest))
-    margin = max(0.0, share * another - errors * error) if error else 0.0
+    fraction = NOT_DRAWN_OF_MEANS if after.mean else NOT_DRAWN_OF_OTHERS
+    not_drawn = fraction * max(before.another, after.another) if error else 0.0
     left = math.sqrt(left_to_draw)
     if not df:
         return Difference(left * error, 0.0, 0.0)
     few, uneven = 1 / df, max(before.uneven, after.uneven)
     found = 1 / (few * (0.4 + 3 * few) + uneven * (1 + 5 * uneven))
-    return Difference(left * error, min(max(1.0, found), int(draws.sum()) - 1.0), left * margin)
+    return Difference(left * error, min(max(1.0, found), int(draws.sum()) - 1.0), left * not_drawn)
 
 
 #: Scores that describe the sizes of true clusters rather than the quality of the prediction.

@@ -447,9 +447,9 @@ def estimate(
     of each in one run minus that in the other, so that clusters that runs treat alike cancel out. Its interval uses
     Student's t. With f the inverse of Satterthwaite's degrees of freedom, and u the inverse of the effective number
     of clusters minus the inverse of their number (the largest over numerators and denominators of both runs), the
-    inverse of the degrees of freedom is f (0.4 + 3 f) + u (1 + 5 u). If the largest cluster has the share L of the
-    weight, and g = L / (1 + L), each end moves outwards by 0.2 g minus the error, if this is positive; for scores of
-    pairs and whole clusters, by 0.3 g minus half of the error.
+    inverse of the degrees of freedom is f (0.4 + 3 f) + u (1 + 5 u). A second error allows for clusters that were not
+    drawn: if the largest one has the share L of the weight, and g = L / (1 + L), this is 0.12 g for means, and 0.2 g
+    for scores of pairs and whole clusters. The interval reaches as far as the root of the squares of both.
 
     Items count equally: weights of items, overlapping clusters, noise labels and labels without item ids are not
     supported.

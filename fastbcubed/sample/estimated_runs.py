@@ -99,7 +99,7 @@ class EstimatedComparison(Comparison):
 
     _of_pairs = (
         "Intervals of pair scores and whole-cluster scores may be too narrow: with 50 drawn clusters, their "
-        "coverage was 83 % at worst."
+        "coverage was 80 % at worst."
     )
     _without_drops = arg("missing", "singleton")
 
@@ -196,19 +196,19 @@ class EstimatedComparison(Comparison):
         clusters differ by the same amount, because nothing shows by how much others differ.
         """
         paired = self._require_paired()
-        errors, df, margins = (dict[tuple[str, str], float]() for _ in range(3))
+        errors, df, not_drawn = (dict[tuple[str, str], float]() for _ in range(3))
         before = paired.moved[self.baseline].scores
         for run in self.experiments:
             sure = paired.left_to_draw == 0 or self._is_equal(run)
             for name, after in paired.moved[run].scores.items():
-                error, freedom, margin = difference(before[name], after, paired.draws, paired.left_to_draw)
+                error, freedom, missed = difference(before[name], after, paired.draws, paired.left_to_draw)
                 effective = [self._estimates(each).estimated[name].effective for each in (run, self.baseline)]
                 delta = self[run].overall[name] - self[self.baseline].overall[name]
                 known = not math.isnan(delta) and (error or sure or not without_rounding(delta))
                 errors[run, name] = error if known else math.nan
                 df[run, name] = freedom if error else math.inf if sure else max(min(effective), 1.0)
-                margins[run, name] = margin
-        return Differences(self._draws, errors, df, self._units_against(self.baseline), margins=margins)
+                not_drawn[run, name] = missed
+        return Differences(self._draws, errors, df, self._units_against(self.baseline), not_drawn=not_drawn)
 
     @property
     def _draws(self) -> Units:
@@ -354,13 +354,13 @@ class EstimatedComparison(Comparison):
         if run == self.baseline or score not in before or None in values:
             return (None,) * 4
         own: tuple[Moved, Moved] = before[score], after[score]
-        error, df, margin = difference(*own, paired.draws, paired.left_to_draw)
+        error, df, not_drawn = difference(*own, paired.draws, paired.left_to_draw)
         sure = paired.left_to_draw == 0 or self._is_equal(run)
         n = self._estimates(run).sliced[by]["n_clusters"].to_pylist()[at]
         delta = float(without_rounding(values[1] - values[0], values[1]))
         (metric,) = (each for each in self.metrics if each.name == score)
         freedom, key = df if error else math.inf if sure else n, (run, score)
-        found = Differences(None, {key: error}, {key: freedom}, {}, margins={key: margin})
+        found = Differences(None, {key: error}, {key: freedom}, {}, not_drawn={key: not_drawn})
         return delta, error, *found.interval(run, metric, delta, level)
 
     def _deltas_in_slices(self, run: str, by: str, score: str) -> Iterator[Floats]:

@@ -24,12 +24,12 @@ from fastbcubed.metrics.sums_by_unit import (
     largest_share,
     pairs_of,
 )
-from fastbcubed.results.influences import Errors, is_mean
+from fastbcubed.results.influences import Errors, is_mean, share_of_one_mean
 from fastbcubed.results.standard_errors import (
     are_uneven,
     error_and_freedom,
+    error_not_drawn,
     freedom_of,
-    moved_by_another,
     powers_of,
     standard_error,
 )
@@ -377,14 +377,20 @@ class UnitSums:
         units = units_of_weight(self.weight)
         value, mean = self.curve.figures(metric.name, np.array([point])), is_mean(metric)
         error = float(standard_error(np.sum(moved**2), self.n_units, value)[0])
-        by_another = moved_by_another(
-            metric, units.largest_share if mean else self._largest_share(metric, point)
-        )
+        largest = units.largest_share if mean else self._largest_share(metric, point)
+        not_drawn = error_not_drawn(metric, largest, self._share_of_one_mean(metric, point))
         if error == 0:
             df = units.effective if mean else effective_units(self._by_unit(metric, point), score)
         else:
-            df = float(error_and_freedom(powers_of(moved), self.n_units, **freedom_of(metric, by_another))[1])
-        return Errors({metric.name: error}, {metric.name: df}, {metric.name: by_another}, units)
+            df = float(error_and_freedom(powers_of(moved), self.n_units, **freedom_of(metric))[1])
+        return Errors({metric.name: error}, {metric.name: df}, {metric.name: not_drawn}, units)
+
+    def _share_of_one_mean(self, metric: Metric, point: int) -> float:
+        if metric.slopes is None:
+            return 1.0
+        totals = self._totals_at(OF_FAMILY[str(family_of(metric))], np.array([point]))
+        means = {need.name: self._score(need, totals)[0] for need in metric.needs}
+        return float(share_of_one_mean(metric, means, self.curve.kept.beta))
 
     def _largest_share(self, metric: Metric, point: int) -> float | None:
         """Return the largest unit's share of the pairs in the denominator of a pair score; None for other scores."""

@@ -162,7 +162,7 @@ def test_json_keeps_its_shape(paths, capsys) -> None:
     assert list(found) == [
         "fastbcubed", "truth", "prediction", "definition", "overall", "coverage", "summary", "outcomes",
         "slices", "warnings", "not_computed", "reading", "manifest", "errors", "degrees_of_freedom",
-        "moved_by", "intervals", "units",
+        "not_drawn", "intervals", "units",
     ]  # fmt: skip
     assert set(found["definition"]) >= {
         "average", "weighted", "weighting", "beta", "unmatched", "nulls", "duplicates", "noise",

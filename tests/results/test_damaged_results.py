@@ -96,7 +96,7 @@ def test_a_code_out_of_range_is_named(tmp_path: Path) -> None:
         lambda head: head["overall"].update(f1=[]),
         lambda head: head["overall"].update(f1="0.5"),
         lambda head: head["errors"].update(f1=True),
-        lambda head: head["moved_by"].update(dict.fromkeys(head["moved_by"], "../secret")),
+        lambda head: head["not_drawn"].update(dict.fromkeys(head["not_drawn"], "../secret")),
         lambda head: head["degrees_of_freedom"].popitem(),
         lambda head: head["units"].update(n="many"),
         lambda head: head["coverage"].update(n_noise="many"),

@@ -82,50 +82,59 @@ def test_no_cap_makes_an_interval_narrower_than_its_error(score, error, df, leve
     st.sampled_from(LEVELS),
     st.floats(0, 1.5),
 )
-def test_each_end_moves_by_a_share_of_its_way(score, error, df, level, moved):
-    """On the scale of log odds each end is the quantile of t times the error away, and then moves within the range."""
-    found = interval(score, error, df=df, level=level, low=0.0, high=1.0, moved=moved)
+def test_each_end_allows_for_a_share_of_its_way(score, error, df, level, not_drawn):
+    """On the scale of log odds each end is the quantile of t times the error away; a second error adds its square."""
+    found = interval(score, error, df=df, level=level, low=0.0, high=1.0, not_drawn=not_drawn)
     reach, middle = stats.t.ppf((1 + level) / 2, df) * error / (score * (1 - score)), special.logit(score)
     low, high = special.expit(middle - reach), special.expit(middle + reach)
-    ends = max(low - min(moved, 1) * score, 0.0), min(high + min(moved, 1) * (1 - score), 1.0)
+    more = stats.norm.ppf((1 + level) / 2) * min(not_drawn, 1)
+    down, up = math.sqrt((score - low) ** 2 + (more * score) ** 2), high - score
+    ends = max(score - down, 0.0), min(score + math.sqrt(up**2 + (more * (1 - score)) ** 2), 1.0)
     assert found == pytest.approx(ends, rel=1e-7, abs=1e-9)
+    assert found.low <= low + 1e-9 and found.high >= high - 1e-9
 
 
-def test_a_score_without_an_error_moves_only_if_it_shall():
-    how = {"df": 100, "level": 0.95, "low": 0.0, "high": 1.0, "moved": 0.1}
-    assert interval(1.0, 0.0, **how) == interval(1.0, 0.0, **{**how, "moved": 0.0})
-    assert interval(1.0, 0.0, always=True, **how).low == pytest.approx(0.025 ** (1 / 100) - 0.1, rel=1e-12)
+def test_a_score_without_an_error_allows_for_others_only_if_it_shall():
+    how = {"df": 100, "level": 0.95, "low": 0.0, "high": 1.0, "not_drawn": 0.1}
+    assert interval(1.0, 0.0, **how) == interval(1.0, 0.0, **{**how, "not_drawn": 0.0})
+    reach = math.sqrt((1 - 0.025 ** (1 / 100)) ** 2 + 0.1959964**2)
+    assert interval(1.0, 0.0, always=True, **how).low == pytest.approx(1 - reach, rel=1e-7)
     assert interval(0.5, 0.0, **how) == (0.5, 0.5)
 
 
-def test_an_amount_moves_down_alone_and_a_correlation_by_no_more_than_one():
-    """Of 0.9, which is more than 1 above -1, the lower end moves by a fifth, the upper one by a fifth of 0.1."""
+def test_an_amount_is_widened_down_alone_and_a_correlation_by_no_more_than_one():
+    """Of 0.9, which is more than 1 above -1, the lower end allows for a fifth, the upper one for a fifth of 0.1."""
     how = {"df": 9, "level": 0.95}
-    plain, moved = (interval(0.9, 0.01, low=-1.0, high=1.0, moved=k, **how) for k in (0.0, 0.2))
-    assert moved == pytest.approx((plain.low - 0.2, plain.high + 0.02), rel=1e-12)
-    plain, moved = (interval(2.0, 0.1, low=0.0, high=math.inf, moved=k, **how) for k in (0.0, 0.2))
-    assert moved == pytest.approx((plain.low - 0.2, plain.high), rel=1e-12)
+    plain, found = (interval(0.9, 0.01, low=-1.0, high=1.0, not_drawn=k, **how) for k in (0.0, 0.2))
+    down, up = math.hypot(0.9 - plain.low, 0.3919928), math.hypot(plain.high - 0.9, 0.0391993)
+    assert found == pytest.approx((0.9 - down, 0.9 + up), rel=1e-6)
+    plain, found = (interval(2.0, 0.1, low=0.0, high=math.inf, not_drawn=k, **how) for k in (0.0, 0.2))
+    down = math.sqrt((2 - plain.low) ** 2 + 0.3919928**2)
+    assert found == pytest.approx((2 - down, plain.high), rel=1e-6)
 
 
 def test_shares_of_what_the_largest_component_could_change():
     """Truth aa|bbbb|c, found aa|bb|bb|c: components of 2, 4 and 1 items, 1, 6 and 0 true pairs; 1, 2 and 0 are found.
 
-    One more of 4 items beside 7 has 4/11 of them, half of which is 2/11. Of linked pairs the largest component has 2 of
-    3, and one more 2 of 5; of true pairs 6 of 7, and 6 of 13; of both 8 of 10, and 8 of 18. Each component has one true
-    cluster, and one more 1 of 4. It is half of each.
+    One more of 4 items beside 7 has 4/11 of them. Of linked pairs the largest component has 2 of 3, and one more 2 of
+    5; of true pairs 6 of 7, and 6 of 13; of both 8 of 10, and 8 of 18. Each component has one true cluster, and one
+    more 1 of 4. It is 0.36 of each, and 0.3 for pairs. 2 / F is 1 / precision + 1 / recall = 1 + 7/5, so that
+    7/12 of F1 depend on recall.
     """
     true, pred = list("aabbbbc"), list("ppqqrrs")
     names = [
         "recall",
+        "f1",
         "pair_precision",
         "pair_recall",
         "pair_f1",
         "bcubed_recall_by_true_cluster",
         "v_measure",
     ]
-    found = fb.evaluate(true, pred, metrics=names).standard_errors.by_component.moved
-    shares = {"recall": 2 / 11, "pair_precision": 1 / 5, "pair_recall": 3 / 13, "pair_f1": 2 / 9}
-    shares |= {"bcubed_recall_by_true_cluster": 1 / 8, "v_measure": 0.0}
+    found = fb.evaluate(true, pred, metrics=names).standard_errors.by_component.not_drawn
+    shares = {"recall": 0.36 * 4 / 11, "f1": 0.36 * 4 / 11 * 7 / 12, "v_measure": 0.0}
+    shares |= {"pair_precision": 0.3 * 2 / 5, "pair_recall": 0.3 * 6 / 13, "pair_f1": 0.3 * 8 / 18}
+    shares |= {"bcubed_recall_by_true_cluster": 0.36 / 4}
     assert found == pytest.approx(shares, rel=1e-12)
 
 

@@ -78,21 +78,20 @@ def test_intervals_of_differences_allow_for_another_large_cluster() -> None:
     squares = (1000 / 240) ** 2 + 15 * (10 / 240) ** 2 + 5 * (1 - 470 / 240) ** 2
     error = math.sqrt(21 / 20 * squares) / 240
     assert row["se"] == pytest.approx(error, rel=1e-12)
-    margin = 0.2 * 5 / 11 - error
-    assert margin > 0.07
-    assert row["high"] - row["delta"] == pytest.approx(12.706204736 * error + margin, rel=1e-8)
+    more = 1.959963985 * 0.12 * 5 / 11
+    assert row["high"] - row["delta"] == pytest.approx(math.hypot(12.706204736 * error, more), rel=1e-8)
     # 200 * 199 of 39,840 pairs
     share = 39_800 / 39_840
-    margin = 0.3 * share / (1 + share) - 0.5 * of_pairs["se"]
+    more = 1.959963985 * 0.2 * share / (1 + share)
     reach = of_pairs["high"] - of_pairs["delta"]
-    assert reach == pytest.approx(12.706204736 * of_pairs["se"] + margin, rel=1e-6)
+    assert reach == pytest.approx(math.hypot(12.706204736 * of_pairs["se"], more), rel=1e-6)
 
 
-def test_intervals_of_differences_are_not_moved_if_clusters_are_alike() -> None:
+def test_intervals_of_differences_hardly_widen_if_clusters_are_alike() -> None:
     """Of 100 pairs, 10 are split: the influences are -1/10 and 9/10 of 1/200, so their effective number is small.
 
     Their squares add up to 90 * .1**2 + 10 * .9**2 = 9, and Satterthwaite's degrees of freedom are
-    2 * 9**2 / (90 * .1**4 + 10 * .9**4 - 9**2 / 100) = 28.125. Nothing is added, as 1/100 is less than the error.
+    2 * 9**2 / (90 * .1**4 + 10 * .9**4 - 9**2 / 100) = 28.125. One more pair could change 1/101.
     """
     truth, old = sample_of([2] * 100, range(10))
     (row,) = fb.estimate(truth, {"old": old, "new": truth}, metrics="recall").deltas().to_pylist()
@@ -100,12 +99,15 @@ def test_intervals_of_differences_are_not_moved_if_clusters_are_alike() -> None:
     few = 1 / 28.125
     uneven = (90 * 4 + 10) / 190**2 - 1 / 100  # numerators are 2 and, if split, 1
     df = 1 / (few * (0.4 + 3 * few) + uneven * (1 + 5 * uneven))
-    assert row["high"] - row["delta"] == pytest.approx(t_quantile(0.95, df) * row["se"], rel=1e-9)
+    plain = t_quantile(0.95, df) * row["se"]
+    reach = row["high"] - row["delta"]
+    assert reach == pytest.approx(math.hypot(plain, 1.959963985 * 0.12 / 101), rel=1e-9)
+    assert reach < 1.01 * plain
 
 
 def test_the_text_says_if_another_large_cluster_could_reverse_a_difference(tmp_path: Path) -> None:
-    """The difference is 3 errors, and one more cluster of 60 items would move it by more."""
-    truth, old = sample_of([60, *[2] * 400], range(1, 11))
+    """The difference is 3 errors, and one more cluster of 160 items would move it by more."""
+    truth, old = sample_of([160, *[2] * 400], range(1, 11))
     cmp = fb.estimate(truth, {"old": old, "new": truth}, metrics="f1")
     (row,) = cmp.deltas().to_pylist()
     assert row["delta"] > 2.5 * row["se"] and row["low"] < 0 and not row["holds"]

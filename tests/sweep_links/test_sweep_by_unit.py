@@ -225,15 +225,16 @@ def test_alike_units_have_no_error() -> None:
 def test_of_few_units_an_interval_is_no_wider_than_that_of_as_many_draws() -> None:
     """Wilson's of the share to expect, of ten units of two items: one of them alone lacks its link.
 
-    Each end moves by half of what an eleventh unit could change.
+    The error of units that were not drawn is 0.36 of what an eleventh one could change.
     """
     truth = {f"{k}{side}": str(k) for k in range(10) for side in "ab"}
     links = [(f"{k}a", f"{k}b", 0.5) for k in range(1, 10)]
     found = fb.sweep(truth, links).chosen("recall", draws=50)
     q, n, p = 1.959964**2, 10, found.expected
     reach = math.sqrt(q * (n * p * (1 - p) + q / 4))
-    ends = (n * p + q / 2 - reach) / (n + q) - p / 22, (n * p + q / 2 + reach) / (n + q) + (1 - p) / 22
-    ends = ends[0], min(ends[1], 1.0)
+    low, high = (n * p + q / 2 - reach) / (n + q), (n * p + q / 2 + reach) / (n + q)
+    more = 1.959964 * 0.36 / 11
+    ends = p - math.hypot(p - low, more * p), min(p + math.hypot(high - p, more * (1 - p)), 1.0)
     assert found.interval == pytest.approx(ends, abs=1e-6)
 
 
