@@ -358,6 +358,17 @@ def quoted(value: object) -> str:
     return _ONE.repr(value)
 
 
+def short(path: str) -> str:
+    """Return a path for an error message, quoted if it is empty or truncated.
+
+    Examples
+    --------
+    >>> short("runs/7.parquet"), short(""), len(short("x" * 10_000))
+    ('runs/7.parquet', "''", 200)
+    """
+    return path if 0 < len(path) <= _ONE.maxstring else quoted(path)
+
+
 class _Repr(reprlib.Repr):
     """Truncated representations of values that never fail: Python refuses to convert integers of 5,000 digits."""
 

@@ -34,9 +34,16 @@ from fastbcubed.results.table import Table
 from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import from_saved
 from fastbcubed.runtime.object_attributes import cached_property, documented
-from fastbcubed.runtime.saved_figures import with_nan
+from fastbcubed.runtime.saved_figures import require_shape, with_nan
 
 __all__ = ["Comparison"]
+
+
+#: The scores of a run on its own items in a manifest.
+_OWN_SCORES = {
+    **{name + end: (float, None) for name in ("precision", "recall", "f1") for end in ("", "_if_alone")},
+    "exact": bool,
+}
 
 
 class Comparison(ComparedRuns):
@@ -382,6 +389,10 @@ class Comparison(ComparedRuns):
     def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Comparison:
         """Return the comparison that `save` wrote."""
         own, numbers = head["saved"], [row["n_scored"] for row in head["coverage"]]
+        require_shape(numbers, [int], "n_scored")
+        require_shape(own["own_scores"], dict.fromkeys(head["runs"], _OWN_SCORES), "own_scores")
+        require_shape(own["verdict"][:1], [(str, None)], "verdict")
+        require_shape(own["verdict"][1:], [[str]], "verdict")
         runs = {name: evaluation_of(content) for name, content in head["runs"].items()}
         found = cls(
             runs,

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.errors import ColumnError, FileFormatError, IdTypeError, OptionError, arg
+from fastbcubed.errors import ColumnError, FileFormatError, IdTypeError, OptionError, arg, short
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
     as_type,
@@ -186,15 +186,15 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
                     f"{name} matches only directories. Pass {every} for the files below them."
                 )
             but = f" except {os.path.basename(matching[0])}, which is ignored" if matching else ""
-            raise FileFormatError(f"No file matches {name}{but}. Check the pattern and the folder.")
+            raise FileFormatError(f"No file matches {short(name)}{but}. Check the pattern and the folder.")
         return chosen, folder
     if place is not LOCAL:
-        raise FileFormatError(f"There is no file {name}. Check the address.")
+        raise FileFormatError(f"There is no file {short(name)}. Check the address.")
     folder = os.path.dirname(name) or "."
-    hint = "Check the path." if os.path.isdir(folder) else f"There is no folder {folder} either."
+    hint = "Check the path." if os.path.isdir(folder) else f"There is no folder {short(folder)} either."
     if not os.path.splitext(name)[1] and folder == ".":
         hint += f" To name a column instead, pass {arg('table', ...)} to evaluate, compare or diff."
-    raise FileFormatError(f"There is no file {name or repr(name)}. {hint}")
+    raise FileFormatError(f"There is no file {short(name)}. {hint}")
 
 
 def refuse_logs(name: str, below: Iterable[str]) -> None:

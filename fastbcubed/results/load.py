@@ -18,7 +18,7 @@ from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import CELL, SIDES, Contingency, OneSided, ScoredRows
-from fastbcubed.errors import FileFormatError, NotKeptError, arg
+from fastbcubed.errors import FileFormatError, NotKeptError, arg, first_few, quoted
 from fastbcubed.inputs.arrays import table_of
 from fastbcubed.inputs.reading_notes import CODES
 from fastbcubed.metrics.metric import Metric
@@ -57,7 +57,7 @@ from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import from_saved
 from fastbcubed.runtime.memory_budget import release, require_within
 from fastbcubed.runtime.output_files import NO_BYTES, Stamp, open_regular, stamp_of
-from fastbcubed.runtime.saved_figures import numbers_in, texts_in, with_nan
+from fastbcubed.runtime.saved_figures import NUMBERS, numbers_in, require_shape, texts_in, with_nan
 
 #: Maximum number of attempts to open the files if another process is replacing them.
 ATTEMPTS = 8
@@ -91,7 +91,8 @@ def read_saved(directory: Any, make: Make, *, check: bool = True, limit: int | N
                 stack.pop_all()
                 return make(found, head)
         require_within(limit, needed, f"{path}", "its tables", verb="load")
-        many = _has_many_slices(head)
+        with _told(path):
+            many = _has_many_slices(head)
         tables: dict[str, Any] = {
             name: StoredTable(os.fdopen(os.dup(file.fileno()), "rb"))
             if many and name == SLICES
@@ -280,6 +281,8 @@ def _of_manifest(
 ) -> Evaluation:
     """Return an evaluation with the scores in a manifest, and with slices from their file."""
     definition = head["definition"]
+    require_shape(definition, {"overlapping": bool, "weighted": bool}, "definition")
+    require_shape(head["manifest"], {}, "manifest")
     policies, bounds = _policies(definition), head["coverage"]["bounds"]
     sliced, told = _sliced(head["slices"], slices), from_saved(head["warnings"])
     figures = Figures(
@@ -297,9 +300,15 @@ def _of_manifest(
         of_mentions=None if head.get("all_mentions", True) else NOT_ALL_MENTIONS,
     )
     if lazy is not None or not contingency.has_cells:  # otherwise they are computed from the cells
+        require_shape(head["summary"], (_SUMMARY, None), "summary")
+        require_shape(head["outcomes"], (_OUTCOMES, None), "outcomes")
+        for own in (head["summary"] or {}).values():
+            require_shape(own.get("outcomes"), ({str: int}, None), "outcomes")
         figures.summary = head["summary"]
         figures.bounds = None if bounds is None else Bounds(**with_nan(bounds))
         if head["outcomes"] is not None:
+            if wrong := {row["side"] for row in head["outcomes"]} - {*SIDES}:
+                raise ValueError(f"outcomes of {first_few(wrong)}, which is no side")
             figures.outcomes = pa.Table.from_pylist(head["outcomes"], SCHEMA)
     names = {side: head[side] for side in ("truth", "prediction")}
     notes = [w for w in told if w["code"] in CODES]
@@ -317,7 +326,26 @@ def _errors(head: Mapping[str, Any]) -> Errors:
     """
     of, units = numbers_in(head["errors"]), Units(**numbers_in(head["units"]))
     df = numbers_in(head.get("degrees_of_freedom") or dict.fromkeys(of, max(1, units.n - 1)), of)
+    if unknown := [name for name, error in of.items() if error > 0 and not df[name] >= 1]:
+        raise ValueError(f"the degrees of freedom of {quoted(unknown[0])} are not a number from 1")
     return Errors(of, df, numbers_in(head.get("not_drawn") or dict.fromkeys(of, 0.0), of), units)
+
+
+#: The summary of both sides in a manifest, and the outcomes of clusters.
+_SUMMARY = {
+    side: {
+        **dict.fromkeys(("items", "clusters", "singletons", "largest", "exact"), (int, None)),
+        "size_quantiles": NUMBERS,
+    }
+    for side in SIDES
+}
+_OUTCOMES = [
+    {
+        **dict.fromkeys(("side", "outcome"), str),
+        **dict.fromkeys(("n_clusters", "n_items"), int),
+        **dict.fromkeys(("weight", "precision_loss", "recall_loss"), (float, None)),
+    }
+]
 
 
 def _policies(definition: Mapping[str, Any]) -> Policies:

@@ -54,6 +54,7 @@ from fastbcubed.results.notices import NOTE, WARNING, Notice
 from fastbcubed.results.slices import name_columns
 from fastbcubed.runtime.arguments import is_path, path_of
 from fastbcubed.runtime.key_partitions import sampled_rows
+from fastbcubed.runtime.saved_figures import require_shape
 
 
 def sentence(found: Mapping[str, Any]) -> Message:
@@ -200,12 +201,15 @@ def from_saved(notices: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     Examples
     --------
     >>> import json
-    >>> saved = to_saved([{"code": "made-of-links", "threshold": math.inf}])
-    >>> from_saved([{**saved[0], "threshold": None}])
-    [{'code': 'made-of-links', 'threshold': inf}]
+    >>> note = {"code": "made-of-links", "level": "note", "message": "There are links."}
+    >>> saved = to_saved([note | {"threshold": math.inf}])
+    >>> from_saved([{**saved[0], "threshold": None}])[0]["threshold"]
+    inf
     """
     found = []
+    require_shape(notices, [{"code": str, "level": str, "message": str}], "warnings")
     for each in notices:
+        require_shape(each.get("runs", []), [str], "runs")
         own = dict(each)
         for (*way, last), text in own.pop(NOT_FINITE, ()):
             place: Any = own

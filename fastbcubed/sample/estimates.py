@@ -54,6 +54,7 @@ from fastbcubed.results.table import Table, refuse_table_verb
 from fastbcubed.results.warnings import from_saved
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.old_names import under_old_name
+from fastbcubed.runtime.saved_figures import NUMBERS, require_shape, texts_in
 from fastbcubed.sample.cluster_estimators import (
     DESCRIPTIVE,
     MAY_EXCEED,
@@ -71,6 +72,12 @@ from fastbcubed.sample.sample_slices import ENOUGH, Slicing
 CHARTED, LISTED = 20, 100
 #: The most slices that a sentence names.
 NAMED = 5
+#: The summary in a manifest.
+_SUMMARY = {
+    "sample": {str: (float, None)} | dict.fromkeys(("n_clusters", "n_draws", "n_items", "n_missing"), int),
+    "true": {"hill": NUMBERS, "mean_cluster_size": (float, None)},
+    "pred": {"n_items": int, "n_clusters": int, "mean_cluster_size": (float, None)},
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -366,10 +373,12 @@ class Estimates(Result):
         names = ("estimate", "se", "unadjusted", "n_clusters", "df", "effective", "ceiling")
         rows, definition = tables["estimates"].to_pylist(), dict(head["definition"])
         definition["beta"] = beta_in(definition)
+        require_shape(definition, {"sampling": str, "missing": str, "level": float}, "definition")
+        require_shape(head["summary"], _SUMMARY, "summary")
         own = {row["score"]: Estimate(*(row[name] for name in names)) for row in rows}
         ranges = {each.name: (each.low, each.high) for each in choose(list(own), definition["beta"])[0]}
         sides = {side: head[side] for side in ("sample", "prediction")}
-        rest = definition["level"], head["not_computed"], head.get("reading", dict.fromkeys(sides))
+        rest = definition["level"], texts_in(head["not_computed"]), head.get("reading", dict.fromkeys(sides))
         sliced = apart(tables["slices"], head["saved"]["sliced"]) if "slices" in tables else {}
         return cls(
             own, ranges, head["summary"], definition, sides, from_saved(head["warnings"]), *rest, sliced

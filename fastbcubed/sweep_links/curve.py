@@ -370,7 +370,12 @@ def as_conditions(
     """
     if where is None:
         return []
-    parts = [part for text in as_several(where) for part in re.split(r"\s+and\s+|&", str(text))]
+    texts = as_several(where)
+    if wrong := [text for text in texts if not isinstance(text, str)]:
+        raise OptionError(
+            f"{arg('where')} must be conditions such as 'precision >= 0.98', not {quoted(wrong[0])}"
+        )
+    parts = [part for text in texts for part in re.split(r"\s+and\s+|&", text)]
     return [_condition(part, names, weighted) for part in parts]
 
 

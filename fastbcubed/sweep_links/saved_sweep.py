@@ -17,7 +17,7 @@ from fastbcubed.results.load import evaluation_of
 from fastbcubed.results.save import save_tables, scores_to_save
 from fastbcubed.results.saved_files import NotKept, in_one, metrics_by_name
 from fastbcubed.results.table import Table
-from fastbcubed.runtime.saved_figures import with_nan
+from fastbcubed.runtime.saved_figures import require_shape, texts_in, with_nan
 from fastbcubed.sweep_links.curve import Kept, StoredCurve
 from fastbcubed.sweep_links.merge_tree import MergeTree
 from fastbcubed.sweep_links.question_memory import curve_in_parts
@@ -26,6 +26,13 @@ from fastbcubed.sweep_links.threshold_choice import Chosen, Leading
 
 #: The most merges, and true clusters, that are saved.
 LISTED = 1000
+#: The columns of links in a manifest.
+_COLUMNS = {
+    **{part: [str] for part in ("left", "right", "items", "scores", "doubtful")},
+    **dict.fromkeys(("score", "tool", "verdict"), (str, None)),
+    "sources": ([str], None),
+    "reasons": {str: str},
+}
 #: The advice on parts of a sweep that were not saved.
 NOT_SAVED = (
     "a sweep is saved with its scores, the clusters at one threshold (clusters.parquet), and the first "
@@ -67,10 +74,14 @@ def save(sweep: Any, directory: Any, leading: Leading) -> None:
 def restored(cls: type[Any], head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Any:
     """Return the sweep that `save` wrote, as an object of this class."""
     own, ascending, curve = head["saved"], head["ascending"], tables["curve"]
+    for name in ("links", "items", "thresholds"):
+        require_shape(head[name], int, name)
+    require_shape(own["columns"], _COLUMNS, "columns")
     lacking: Any = NotKept(NOT_SAVED)
     ev, precision = evaluation_of(own["at_best"]), np.dtype(own["precision"])
     fields = {name: each for name, each in own["columns"].items() if name in LinkColumns._fields}
     columns, known = LinkColumns(**fields), (own["complete"], precision)
+    columns.to_dict()  # raises if a column has no reason
     links = JoinedLinks(lacking, head["links"], columns, "the links", *known)
     sums = {name: curve[name].to_numpy() for name in curve.column_names}
     thresholds = sums["threshold"]
@@ -85,7 +96,7 @@ def restored(cls: type[Any], head: Mapping[str, Any], tables: Mapping[str, pa.Ta
         tree,
         metrics,
         others,
-        head["not_computed"],
+        texts_in(head["not_computed"]),
         Coverage.of(head["coverage"]),
         ev.policies,
         tables["points"]["threshold"].to_pylist(),

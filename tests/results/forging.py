@@ -2,7 +2,8 @@
 
     python forging.py DIRECTORY SEED SHARE
 
-A table that says what no result says has to be refused when it is loaded, or to give answers, or a FastBCubedError.
+A table or a manifest that says what no result says has to be refused when it is loaded, or to give answers, or a
+FastBCubedError.
 Prints a line for each forgery; only a share of them is made, drawn by the seed.
 """
 
@@ -12,6 +13,7 @@ import json
 import random
 import shutil
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +28,8 @@ from fastbcubed.errors import FastBCubedError
 from fastbcubed.results.saved_files import MANIFEST, _checksum
 from fastbcubed.runtime.output_files import stamp_of
 
+#: The share of forged manifests, of which there are ten times as many as of tables.
+OF_MANIFESTS = 0.2
 #: What numbers become.
 NUMBERS: dict[str, Any] = {
     "-1": -1,
@@ -35,6 +39,51 @@ NUMBERS: dict[str, Any] = {
     "NaN": float("nan"),
     "inf": float("inf"),
 }
+
+
+#: What any value in a manifest becomes.
+VALUES: dict[str, Any] = {
+    **NUMBERS,
+    "null": None,
+    "true": True,
+    "text": "x",
+    "a list": [],
+    "an object": {"a": 1},
+}
+#: Entries that tell how the files belong together.
+SEALS = ("crc32", "files", "staged_in", "marked", "layout")
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the places of all values in a manifest, but of no more than three elements of a list."""
+    inner = (
+        value.items() if isinstance(value, dict) else enumerate(value[:3] if isinstance(value, list) else [])
+    )
+    for key, each in inner:
+        if at or key not in SEALS:
+            yield (*at, key)
+            yield from places(each, (*at, key))
+
+
+def forged_manifests(head: dict[str, Any]) -> Iterator[tuple[str, Callable[[dict[str, Any]], None]]]:
+    """Yield what is done to a value of a manifest, and a function that does it."""
+
+    def change(what: str, at: tuple[Any, ...]) -> Callable[[dict[str, Any]], None]:
+        def done(whole: Any) -> None:
+            for key in at[:-1]:
+                whole = whole[key]
+            if what == "missing":
+                del whole[at[-1]]
+            elif what == "in a list":
+                whole[at[-1]] = [whole[at[-1]]]
+            else:
+                whole[at[-1]] = VALUES[what]
+
+        return done
+
+    for at in places(head):
+        for what in ("missing", "in a list", *VALUES):
+            yield f"{'.'.join(map(str, at))} {what}", change(what, at)
 
 
 def changed(column: pa.ChunkedArray, value: Any) -> pa.Array | None:
@@ -98,7 +147,7 @@ def answers(result: Any) -> Iterator[Callable[[], Any]]:
     yield lambda: repr(result)
     yield lambda: result.to_json()
     yield lambda: result.warnings
-    yield lambda: result._repr_html_()
+    yield lambda: result._document()
     if isinstance(result, fb.Evaluation):
         yield lambda: result.summary
         yield lambda: result.interval("f1")
@@ -122,6 +171,10 @@ def answers(result: Any) -> Iterator[Callable[[], Any]]:
         "estimates",
         "sliced",
         "ranking",
+        "ranks",
+        "coverage",
+        "stages",
+        "weakest_links",
         "split",
         "merged",
     ):
@@ -138,8 +191,16 @@ def outcome(path: Path) -> str:
     for ask in answers(result):
         try:
             ask()
-        except (FastBCubedError, AttributeError) as error:
-            if isinstance(error, AttributeError) and not str(error).startswith("'"):
+        except FastBCubedError:
+            pass
+        except (AttributeError, TypeError) as error:  # what this kind of result does not have or take
+            own = (
+                f"'{type(result).__name__}' object has no",
+                "required positional argument",
+                "there is no estimate",
+                "'pyarrow.lib.Table' object has no",
+            )
+            if not any(each in str(error) for each in own):
                 raise
     return "used"
 
@@ -161,11 +222,26 @@ def main(directory: Path, seed: int, share: float) -> None:
             except Exception as error:
                 found = f"FAILED with {error!r}"
                 if len(sys.argv) > 4:
-                    import traceback
-
                     found += "".join(traceback.format_exception(error)[-3:])
             print(found, kind, name, what, flush=True)
             shutil.rmtree(at)
+        shutil.copytree(path, at)
+        for what, change in forged_manifests(json.loads((path / MANIFEST).read_text())):
+            if rng.random() > share * OF_MANIFESTS:
+                continue
+            shutil.copy(path / MANIFEST, at)
+            try:
+                sealed_anew(at, change)
+                found = outcome(at)
+            except Exception as error:
+                frame = [
+                    each
+                    for each in traceback.extract_tb(error.__traceback__)
+                    if "/fastbcubed/" in each.filename
+                ]
+                found = f"FAILED with {error!r} in {frame[-1].name if frame else ''}"
+            print(found, kind, MANIFEST, what, flush=True)
+        shutil.rmtree(at)
 
 
 if __name__ == "__main__":

@@ -93,6 +93,66 @@ def test_a_code_out_of_range_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
+        lambda head: head["runs"]["new"]["summary"]["true"].update(clusters="many"),
+        lambda head: head["runs"]["new"]["summary"]["pred"].update(size_quantiles=-1),
+        lambda head: head["runs"]["new"]["outcomes"][0].update(side="x"),
+        lambda head: head["runs"]["new"]["degrees_of_freedom"].update(f1=None),
+        lambda head: head["coverage"][0].update(n_scored=[]),
+        lambda head: head["saved"]["own_scores"]["new"].update(recall={}),
+        lambda head: head["saved"]["own_scores"]["new"].pop("f1"),
+        lambda head: head.update(warnings=[{"code": "same-input", "level": -1, "message": ""}]),
+        lambda head: head.update(warnings=[{"level": "note", "message": ""}]),
+        lambda head: head.update(warnings=[{"code": "a", "level": "note", "message": "", "runs": True}]),
+    ],
+)
+def test_figures_of_a_saved_comparison_are_checked(change: Any, tmp_path: Path) -> None:
+    truth, old, new = ({f"{k}": k // n for k in range(24)} for n in (2, 3, 4))
+    new["0"] = -1
+    fb.compare(truth, {"old": old, "new": new}).save(tmp_path)
+    sealed_anew(tmp_path, change)
+    with pytest.raises(FileFormatError, match="contains no saved evaluation"):
+        fb.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda head: head["summary"].update(sample="x"),
+        lambda head: head["summary"]["pred"].pop("n_items"),
+        lambda head: head["definition"].update(sampling=[]),
+        lambda head: head.update(not_computed=-1),
+    ],
+)
+def test_figures_of_saved_estimates_are_checked(change: Any, tmp_path: Path) -> None:
+    truth, old = ({f"{k}": k // n for k in range(600)} for n in (2, 1))
+    fb.estimate(truth, old).save(tmp_path)
+    sealed_anew(tmp_path, change)
+    with pytest.raises(FileFormatError, match="contains no saved evaluation"):
+        fb.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda head: head.update(links=-1),
+        lambda head: head["saved"]["columns"].update(sources=True),
+        lambda head: head["saved"]["columns"].update(verdict="same"),
+        lambda head: head["saved"]["columns"]["reasons"].pop("left"),
+        lambda head: head["saved"]["at_best"]["warnings"][0].pop("message"),
+        lambda head: head.update(slices=-1),
+    ],
+)
+def test_figures_of_a_saved_sweep_are_checked(change: Any, tmp_path: Path) -> None:
+    links = {"left": list("abd"), "right": list("bce"), "score": [0.9, 0.5, 0.8]}
+    fb.sweep({"a": 1, "b": 1, "c": 2, "d": 2, "e": 2, "f": 3}, links).save(tmp_path)
+    sealed_anew(tmp_path, change)
+    with pytest.raises(FileFormatError, match="contains no saved evaluation"):
+        fb.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
         lambda head: head["overall"].update(f1=[]),
         lambda head: head["overall"].update(f1="0.5"),
         lambda head: head["errors"].update(f1=True),

@@ -34,6 +34,12 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
     "threshold": (OptionError, "rounded to inf", lambda: sweep.at(HUGE)),
     "tolerance": (OptionError, "tolerance", lambda: fb.constraints.check_constraints("f1", tolerance=-HUGE)),
     "engine": (OptionError, "engine", lambda: fb.compare(LABELS, {"a": OTHER}, engine=pl.Series([]))),
+    "where": (OptionError, "where must be conditions", lambda: sweep.best(where=[LAZY])),
+    "long path read": (
+        FileFormatError,
+        "aaa...aaa",
+        lambda: fb.evaluate("/x" + "a" * 10**4, "b"),
+    ),
     "edges": (fb.errors.SliceError, "the edges of the bins", lambda: fb.bins("year", [1, HUGE])),
     "gate": (OptionError, "f1 ranges from 0 to 1", lambda: ev.check(f1=HUGE)),
     "population": (OptionError, "population_clusters", lambda: fb.estimate(*SIDES, population_clusters=HUGE)),

@@ -26,7 +26,8 @@ def test_figures_that_json_has_no_number_for(figure, where):
         "by_run": {"x": {"old": {"f1": figure}}},
         "in a list": {"x": [1.0, [figure]]},
     }
-    said = [{"code": "few-units", "level": "note", **own[where]}, {"code": "same-input"}]
+    note = {"level": "note", "message": "Few units."}
+    said = [{"code": "few-units", **note, **own[where]}, {"code": "same-input", **note}]
     assert repr(from_saved(json.loads(as_json(to_saved(said))))) == repr(said)
 
 
