@@ -305,7 +305,7 @@ def why_no_room(comparison: ComparisonData, *, numbers: bool = False) -> Message
         return None
     return Message(
         f"they would need about {readable(needed)} of memory to hold clusters and cells of all runs at once; "
-        f"compare with a memory_limit of at least {(needed - BESIDE >> 20) + 1} MiB"
+        f"a memory_limit of at least {(needed - BESIDE >> 20) + 1} MiB suffices"
     )
 
 

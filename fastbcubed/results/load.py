@@ -90,7 +90,7 @@ def read_saved(directory: Any, make: Make, *, check: bool = True, limit: int | N
             if found is not None:
                 stack.pop_all()
                 return make(found, head)
-        require_within(limit, needed, f"{path}", "its tables", verb="load")
+        require_within(limit, needed, f"{path}", "its tables")
         with _told(path):
             many = _has_many_slices(head)
         tables: dict[str, Any] = {
@@ -164,7 +164,7 @@ def _unread(
         return None
 
     def whole() -> Evaluation:
-        require_within(limit, needed, f"all cells and clusters of {path}", "they", verb="load")
+        require_within(limit, needed, f"all cells and clusters of {path}", "they")
         ev, now = read_saved(path, lambda *found: found)
         if now["crc32"] != head["crc32"]:
             raise FileFormatError(

@@ -114,10 +114,9 @@ def _require_room(table: Contingency, limit: int | None, *, listed: bool) -> Non
     needed = (CLUSTER_BYTES + LISTED_BYTES * listed) * n_clusters + CELL_BYTES * table.n_cells
     if limit is not None and needed > limit // 2 + BESIDE:
         raise OptionError(
-            f"repairs would take about {readable(needed)} of memory, because all clusters are held at "
-            f"once; evaluate with memory_limit of at least {(2 * (needed - BESIDE) >> 20) + 1} MiB, or "
-            "save the result and load it with check=False, so that the first repairs are read from its "
-            "tables"
+            f"repairs would take about {readable(needed)} of memory, because all clusters are held as a whole; "
+            f"a memory_limit of at least {(2 * (needed - BESIDE) >> 20) + 1} MiB suffices, or save the result and "
+            "load it with check=False, so that the first repairs are read from its tables"
         )
 
 

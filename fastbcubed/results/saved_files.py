@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fastbcubed._version import __version__
 from fastbcubed.cells.cell_parts import RowBlock
 from fastbcubed.cells.contingency import SIDES, ScoredRows
-from fastbcubed.errors import FileFormatError, Message, NotKeptError, SpillError, arg
+from fastbcubed.errors import FileFormatError, Message, NotKeptError, SpillError, arg, short
 from fastbcubed.inputs import files
 from fastbcubed.inputs.arrays import combined, from_numpy, table_of
 from fastbcubed.inputs.file_formats import read_groups
@@ -112,9 +112,11 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     try:
         head = _parsed(path)
     except FileFormatError as error:
-        raise FileFormatError(f"{directory} holds no saved evaluation: {error}") from error
+        raise FileFormatError(f"{short(str(directory))} holds no saved evaluation: {error}") from error
     except (OSError, ValueError, RecursionError) as error:
-        raise FileFormatError(f"{directory} holds no saved evaluation: {MANIFEST}: {error}") from error
+        raise FileFormatError(
+            f"{short(str(directory))} holds no saved evaluation: {MANIFEST}: {error}"
+        ) from error
     if head.get("layout") != LAYOUT:
         raise FileFormatError(_of_another_version(path, head))
     try:

@@ -51,14 +51,12 @@ def memory_limit(given: Any) -> int:
     return limit
 
 
-def require_within(
-    limit: int | None, needed: int, what: str, held: str, instead: str = "", *, verb: str = "evaluate"
-) -> None:
+def require_within(limit: int | None, needed: int, what: str, held: str, instead: str = "") -> None:
     """Raise OptionError if work that holds all of its data in memory needs more bytes than the limit, if any."""
     if limit is not None and needed > limit:
         raise OptionError(
             f"{what} would take about {readable(needed)} of memory, because {held} are held as a whole; "
-            f"{verb} with a memory_limit of at least {(needed >> 20) + 1} MiB{instead}"
+            f"a memory_limit of at least {(needed >> 20) + 1} MiB suffices{instead}"
         )
 
 

@@ -189,9 +189,7 @@ def test_a_result_without_room_is_read_in_parts(tmp_path: Path, monkeypatch: pyt
     found = fb.load(tmp_path / "r", memory_limit=1)
     assert (found.f1, repr(found)) == (ev.f1, repr(fb.load(tmp_path / "r")))
     assert found.clusters("true", limit=9).equals(ev.clusters("true", limit=9))
-    with pytest.raises(
-        OptionError, match=r"all cells and clusters of .* load with a memory_limit of at least 1 MiB"
-    ):
+    with pytest.raises(OptionError, match=r"all cells and clusters of .* a memory_limit of at least 1 MiB"):
         found.clusters("true", limit=None)
     assert found.report().content["kind"] == "evaluation"
     (tmp_path / "r" / "cells.parquet").write_bytes(b"")
@@ -213,7 +211,7 @@ def test_a_result_without_room_that_is_read_whole_is_refused(
     fb.load(tmp_path / "r", memory_limit="1MiB")
     monkeypatch.setattr(load, "BESIDE", 0)
     with pytest.raises(
-        OptionError, match=r"r would take about .* its tables .* load with a memory_limit of at least 1 "
+        OptionError, match=r"r would take about .* its tables .* a memory_limit of at least 1 "
     ):
         fb.load(tmp_path / "r", memory_limit=1)
 
@@ -239,4 +237,4 @@ def test_show_and_report_take_a_limit(
     fb.diff({"a": 1}, {"a": 1}).save(tmp_path / "d")
     capsys.readouterr()
     assert main(["show", str(tmp_path / "d"), *limited]) == 2
-    assert "load with a memory_limit of at least 1 MiB" in capsys.readouterr().err
+    assert "a memory_limit of at least 1 MiB" in capsys.readouterr().err

@@ -40,6 +40,16 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
         "aaa...aaa",
         lambda: fb.evaluate("/x" + "a" * 10**4, "b"),
     ),
+    "long path loaded": (
+        FileFormatError,
+        "a' holds no saved evaluation: cannot read '/xa",
+        lambda: fb.load("/x" + "a" * 10**4),
+    ),
+    "overlapping": (
+        OptionError,
+        "overlapping must be",
+        lambda: fb.evaluate(LABELS, OTHER, overlapping=np.arange(3), repairs=3),
+    ),
     "edges": (fb.errors.SliceError, "the edges of the bins", lambda: fb.bins("year", [1, HUGE])),
     "gate": (OptionError, "f1 ranges from 0 to 1", lambda: ev.check(f1=HUGE)),
     "population": (OptionError, "population_clusters", lambda: fb.estimate(*SIDES, population_clusters=HUGE)),
