@@ -76,11 +76,13 @@ def restored(cls: type[Any], head: Mapping[str, Any], tables: Mapping[str, pa.Ta
     own, ascending, curve = head["saved"], head["ascending"], tables["curve"]
     for name in ("links", "items", "thresholds"):
         require_shape(head[name], int, name)
-    require_shape(own["columns"], _COLUMNS, "columns")
     lacking: Any = NotKept(NOT_SAVED)
     ev, precision = evaluation_of(own["at_best"]), np.dtype(own["precision"])
     fields = {name: each for name, each in own["columns"].items() if name in LinkColumns._fields}
     columns, known = LinkColumns(**fields), (own["complete"], precision)
+    require_shape(
+        columns._asdict(), _COLUMNS, "columns"
+    )  # with the defaults of what earlier versions did not save
     columns.to_dict()  # raises if a column has no reason
     links = JoinedLinks(lacking, head["links"], columns, "the links", *known)
     sums = {name: curve[name].to_numpy() for name in curve.column_names}
