@@ -56,7 +56,8 @@ RULES: dict[str, Rule] = {
         frozenset({"holds"}), frozenset({"replicates"}), frozenset({"delta", "se"}),
     ),
     "estimates": Rule(
-        ("score", *sorted(_ESTIMATES)), frozenset({"score", "run", "stratum"}), known=_ESTIMATES | {"n_clusters"},
+        ("score", *sorted(_ESTIMATES)), frozenset({"score", "run", "stratum"}),
+        known=_ESTIMATES | {"unadjusted", "n_clusters", "df", "effective", "ceiling"},
     ),
     "curve": _CURVE,
     "points": _CURVE,
@@ -109,19 +110,13 @@ def _require_columns(file: str, table: pa.Table, rule: Rule, slicing: set[str]) 
             _require(_is_text(kind), file, name, "text", kind)
         elif name in rule.flags:
             _require(pa.types.is_boolean(kind), file, name, "true or false", kind)
+        elif column.null_count and (rule.all_known or name in rule.known):
+            raise FileFormatError(f"{file}: column {name!r} has {column.null_count:,} nulls")
         elif not pa.types.is_null(kind):
             if name.startswith("n_") or name in ("n", "clusters", "largest", "singletons"):
-                _whole(
-                    file,
-                    name,
-                    column,
-                    least=0,
-                    nulls=not rule.all_known and name not in rule.known,
-                )
+                _whole(file, name, column, least=0, nulls=True)
             else:
                 _require(pa.types.is_float64(kind), file, name, "float64", kind)
-                if column.null_count and (rule.all_known or name in rule.known):
-                    raise FileFormatError(f"{file}: column {name!r} has {column.null_count} nulls")
     if "largest_share" in names:
         shares = to_numpy(table["largest_share"].combine_chunks())
         _refuse_rows(file, "largest_share", (shares < 0) | (shares > 1), shares)

@@ -113,6 +113,7 @@ def forged_columns(column: pa.ChunkedArray) -> Iterator[tuple[str, pa.Array]]:
         yield "empty lists", pa.array([[] for _ in range(n)], kind)
         yield "flat", pa.array(range(n), pa.int64())
     yield "null", pa.nulls(n, kind)
+    yield "null, of no type", pa.nulls(n)
     yield "as text", pa.array([f"x{k}" for k in range(n)])
     yield "as booleans", pa.array([True] * n)
     yield "as lists", pa.array([[1]] * n)

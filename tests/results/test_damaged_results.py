@@ -131,6 +131,20 @@ def test_figures_of_saved_estimates_are_checked(change: Any, tmp_path: Path) -> 
         fb.load(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["estimate", "unadjusted", "n_clusters", "df", "effective", "ceiling"])
+@pytest.mark.parametrize("kind", [None, pa.null()])
+def test_saved_estimates_have_no_nulls(name: str, kind: pa.DataType | None, tmp_path: Path) -> None:
+    """Each is needed for an interval; an undefined one is NaN."""
+    fb.estimate(*({f"{k}": k // n for k in range(60)} for n in (2, 1))).save(tmp_path)
+    path = tmp_path / "estimates.parquet"
+    table = pq.read_table(path)
+    nulls = pa.nulls(table.num_rows, kind or table[name].type)
+    pq.write_table(table.set_column(table.column_names.index(name), name, nulls), path)
+    sealed_anew(tmp_path)
+    with pytest.raises(FileFormatError, match=f"column '{name}' has {table.num_rows:,} nulls"):
+        fb.load(tmp_path)
+
+
 @pytest.mark.parametrize(
     "change",
     [
