@@ -190,9 +190,9 @@ def evaluate(
     narrows = keep is None and out is None
     keep = "cells" if keep is None else keep
     given = Given(truth, prediction, item, cluster, weight, table, attributes, overlapping)
+    truth_only = default_for_truth_only(prediction)
     require_repairable(repairs, keep=keep, overlapping=given.overlapping)
     refuse_idle(out is None and repairs > 0, "repairs", arg("out", ...), "ask the result for its repairs()")
-    truth_only = default_for_truth_only(prediction)
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
     request = Request(
         given,
