@@ -193,7 +193,7 @@ class Comparison(ComparedRuns):
         columns : str or iterable of str
             Attributes to add, named as in `slices`.
         run : str, optional
-            The experiment whose differences to list; by default the first.
+            The experiment whose differences are listed; by default the first.
         order_by : {"delta", "worse", "better"} or None
             The largest change in precision and recall together first, or the largest loss, or the largest gain; None
             for the order of the truth. Ties are broken by weight, then by id.

@@ -556,7 +556,7 @@ class Diff(DiffWithIds):
     def cluster(
         self, side: str, which: Any, *, columns: str | Iterable[str] | None = None, members: int = 20
     ) -> ChangedCluster:
-        """Return a cluster: its changes, and its members by the clusters of the other side, largest first.
+        """Return a cluster: its changes, and its members grouped by the clusters of the other side, largest first.
 
         Parameters
         ----------

@@ -252,7 +252,7 @@ def ceaf_e(
 @three_scores(
     "(W / W{x} + B / B{x}) / 2, with W{x} the number of links within and B{x} that of links between the entities of the"
     " {side}, W and B those of them that the {other} has; one of the two if the key has links of only one kind",
-    "Share of the links of the {side} that the {other} has: mean over links within and between entities.",
+    "Share of the {side}'s links that are also in the {other}: mean over links within and between entities.",
     f1="(2 W / (Wk + Wr) + 2 B / (Bk + Br)) / 2, with Wk and Wr the number of links within the entities of key and"
     " response, W that of both, and Bk, Br and B the same of links between entities; one of the two if the key has"
     " links of only one kind",

@@ -262,7 +262,7 @@ def omega(all_pairs: int, same: int, expected: int) -> float:
     """,
 )
 def onmi_lfk(true: Left, pred: Left) -> float:
-    """Overlapping normalized mutual information (LFK): mean information of each cluster's best counterpart about it.
+    """Overlapping normalized mutual information (LFK): mean information on each cluster from its best counterpart.
 
     A cluster of all items has no entropy and counts as one about which nothing is known, so two identical clusterings
     that consist of one such cluster get 0.

@@ -271,7 +271,7 @@ class Evaluation(EvaluationData):
     def cluster(
         self, side: str, which: Any, *, columns: str | Iterable[str] | None = None, members: int = 20
     ) -> Cluster:
-        """Return a cluster: its losses, and its members by the clusters of the other side, largest first.
+        """Return a cluster: its losses, and its members grouped by the clusters of the other side, largest first.
 
         Parameters
         ----------

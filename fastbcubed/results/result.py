@@ -125,7 +125,7 @@ class ClusterResult(Result):
         Raises
         ------
         MissingPackageError, OptionError, ColumnError, SliceError, NotKeptError
-            If the packages of the extra ``report`` are not installed, or an option, an attribute or a slice is
+            If the packages of the ``report`` extra are not installed, or an option, an attribute or a slice is
             invalid.
 
         Examples

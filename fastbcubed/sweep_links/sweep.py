@@ -126,7 +126,7 @@ def sweep(
     weight, attributes, nulls, duplicates, noise
         As for `evaluate`; `noise` is a label of the truth.
     slices : str, Bins, tuple of these, or a list of several of these
-        Slices whose best thresholds to list in `Sweep.sliced`; see `Sweep.slices`.
+        Slices for which `Sweep.sliced` lists the best threshold; see `Sweep.slices`.
     metrics : str, callable, or iterable of these, optional
         Scores or families. Precision, recall, their F, over- and under-merge rates, pair scores, ELM (without
         weights) and entropies are updated at every threshold; others need `thresholds`. By default, most of the
