@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 import fastbcubed as fb
 from benchmarks.markdown import markdown
-from fastbcubed.compare_runs.differences import Differences, freedom_of_difference
+from fastbcubed.compare_runs.differences import freedom_of_difference
 from fastbcubed.metrics.aggregation import cell_scores
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.sums_by_unit import (
@@ -33,12 +33,13 @@ from fastbcubed.metrics.sums_by_unit import (
     is_share_of_pairs,
     pairs_of,
 )
-from fastbcubed.results.influences import Errors, is_mean, share_of_one_mean
+from fastbcubed.results.influences import Errors, is_mean, share_of_one_mean, slopes
 from fastbcubed.results.intervals import (
     LESS_VARIANCE_OF_AMOUNTS,
     LESS_VARIANCE_OF_SUMS,
     Interval,
     degrees_of_freedom,
+    of_difference,
     wilson,
 )
 from fastbcubed.results.standard_errors import error_not_drawn, freedom_of, standard_error
@@ -265,8 +266,8 @@ class Sampled(NamedTuple):
         counts, drawn = people.counts, people.drawn
         sums, n, score = summed
         totals = counts @ sums.T
-        slopes = difference_quotients(score, totals.T).T
-        moved = slopes @ sums
+        quotients = difference_quotients(score, totals.T).T
+        moved = quotients @ sums
         moved -= np.sum(counts * moved, axis=1, keepdims=True) / drawn
         values = score(totals.T)
 
@@ -277,14 +278,15 @@ class Sampled(NamedTuple):
             )
 
         wanted = float(score(sums @ n * (drawn / people.n_components)))
-        sizes = np.max(np.abs(np.column_stack([values, slopes * totals])), axis=1)
+        sizes = np.max(np.abs(np.column_stack([values, quotients * totals])), axis=1)
         behind, not_drawn = behind_score(metric, sums), [0.0] * len(counts)
         if behind is not None:
             largest = np.max(np.where(counts > 0, behind, 0.0), axis=1) / (counts @ behind)
             of_one = np.ones(len(counts))
             if is_mean(metric) and metric.slopes is not None:
                 means = zip((need.name for need in metric.needs), totals.T[1:] / totals.T[0], strict=True)
-                of_one = share_of_one_mean(metric, dict(means), 1.0)
+                by_name = dict(means)
+                of_one = share_of_one_mean(slopes(metric, by_name, 1.0), by_name)
             found = zip(largest.tolist(), of_one.tolist(), strict=True)
             not_drawn = [error_not_drawn(metric, share, own) for share, own in found]
         return cls(wanted, values, sizes, moved, effective, not_drawn)
@@ -405,19 +407,18 @@ def of_differences(people: Population, metric: Metric) -> Held:
     """Return how often intervals of the difference between two runs cover the population's."""
     people, runs = people.grouped(metric)
     before, after = (Sampled.of(people, summed, metric) for summed in runs)
-    key, how = ("new", metric.name), {"less": freedom_of(metric)["less"]}
+    how = {"less": freedom_of(metric)["less"]}
     changes, sizes = after.moved - before.moved, np.maximum(before.sizes, after.sizes)
     ways = (errors(people, changes, sizes, each) for each in (how, earlier_freedom(metric)))
     found = []
     for k, own in enumerate(zip(*ways, strict=True)):
         effective = min(each.effective(k) for each in (before, after))
         delta = float(after.values[k] - before.values[k]) if own[0][0] else 0.0
-        not_drawn = {key: max(before.not_drawn[k], after.not_drawn[k])}
+        not_drawn = max(before.not_drawn[k], after.not_drawn[k])
         ends = []
-        for (error, df), missed in zip(own, (not_drawn, {}), strict=True):
+        for (error, df), missed in zip(own, (not_drawn, 0.0), strict=True):
             freedom = float(freedom_of_difference(df, effective)) if error else effective
-            one = Differences(None, {key: error}, {key: freedom}, {}, not_drawn=missed)
-            ends.append(one.interval("new", metric, delta, 0.95))
+            ends.append(of_difference(metric, delta, error, df=freedom, not_drawn=missed, level=0.95))
         found.append((ends[0], ends[1]))
     return Held.of(after.wanted - before.wanted, found)
 

@@ -23,7 +23,6 @@ from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
 from fastbcubed.render.document import Document, as_data, of_data
 from fastbcubed.render.json import shortened
 from fastbcubed.render.number_formats import label
-from fastbcubed.results.intervals import check_level
 from fastbcubed.results.large_tables import apart
 from fastbcubed.results.load import evaluation_of
 from fastbcubed.results.page import IN_BRIEF, Asked, whole
@@ -141,17 +140,19 @@ class Comparison(ComparedRuns):
         <BLANKLINE>
         1 row
         """
-        level, found = adjusted(self.level, len(self.experiments), adjust), self._differences
-        if self.experiments and found.units is not None:
+        experiments, found = self.experiments, self._differences
+        level = adjusted(self.level, len(experiments), adjust)
+        if experiments and found.units is not None:
+            of_few = found.carried_by_few(self.metrics)
             for reason in found.warnings:
                 warnings.warn(reason, EvaluationWarning, stacklevel=2)
             same = len(set(found.units_of.values())) == 1
             for name, units in list(found.units_of.items())[: 1 if same else None]:
                 warn_of_units(units, self.unit, stacklevel=3, of="" if same else f"{label(name)}: ")
-            for name, scores in found.carried_by_few(self.metrics).items():
-                whose = "" if len(self.experiments) == 1 else f"{label(name)}: "
+            for name, scores in of_few.items():
+                whose = "" if len(experiments) == 1 else f"{label(name)}: "
                 warn_of_few(scores, found.units_of[name], self.unit, stacklevel=3, of=whose)
-        elif self.experiments and (no_room := why_no_room(self)) is not None:
+        elif experiments and (no_room := why_no_room(self)) is not None:
             message = f"differences have no standard errors: {no_room}"
             warnings.warn(EvaluationWarning(message), stacklevel=2)
         return self._deltas(level)
@@ -391,7 +392,6 @@ class Comparison(ComparedRuns):
         """Return the comparison that `save` wrote."""
         own, numbers = head["saved"], [row["n_scored"] for row in head["coverage"]]
         require_shape(numbers, [int], "n_scored")
-        check_level(head["level"])
         require_shape(own["own_scores"], dict.fromkeys(head["runs"], _OWN_SCORES), "own_scores")
         require_shape(own["verdict"][:1], [(str, None)], "verdict")
         require_shape(own["verdict"][1:], [[str]], "verdict")

@@ -16,7 +16,6 @@ from fastbcubed.compare_runs.explain_run import explain
 from fastbcubed.compare_runs.rankings import ComparedRuns, lacks_more, n_dropped, told, why_no_ranks
 from fastbcubed.compare_runs.true_clusters import flow_of_runs, list_true_clusters
 from fastbcubed.compare_runs.units import (
-    counted_apart,
     metrics_with_errors,
     require_cells,
     scores_without_errors,
@@ -192,7 +191,7 @@ def _of_two(comparison: ComparedRuns, row: Mapping[str, Any]) -> str:
         why = "which may be chance"
         if found.df.get(key, math.inf) <= FEW_DEGREES:
             why = "which stems from few groups of items"
-        elif found.is_widened(key) and abs(delta) > found.reach_of_those_drawn(key, comparison.level):
+        elif found.is_clear_if_drawn(key, delta, comparison.level):
             largest = LARGEST.get(comparison.unit, "unit as large as the largest")
             why = f"which one more {largest} could reverse"
         return f"No clear difference between {baseline} and {name}: {figures}, {why}{in_slices}."
@@ -338,9 +337,10 @@ def _left_out(comparison: ComparedRuns) -> list[str]:
     ]
     if not more:
         return []
-    apart = any(counted_apart(comparison, metric) for metric in comparison.metrics)
     left_out = f"Items that not all runs score are left out: {', '.join(more)}."
-    return [left_out + " Coreference scores count all mentions of each run." * apart]
+    return [
+        left_out + " Coreference scores count all mentions of each run." * bool(comparison._counted_apart)
+    ]
 
 
 def _how_sure(comparison: ComparedRuns) -> list[str]:

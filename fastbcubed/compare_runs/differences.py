@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,14 +44,8 @@ from fastbcubed.results.influences import (
     needed_by,
     powers_of_cells,
     same_where_exact,
-    share_of_one_mean,
 )
-from fastbcubed.results.intervals import (
-    Interval,
-    share_not_seen,
-    t_quantile,
-    widened,
-)
+from fastbcubed.results.intervals import of_difference, t_quantile
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.standard_errors import (
     COMPONENT,
@@ -212,39 +207,11 @@ class Differences:
     #: by experiment and score: the error due to units that were not drawn; 0 if unknown
     not_drawn: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
-    def interval(self, experiment: str, metric: Metric, delta: float, level: float) -> Interval:
-        """Return the interval of a difference: percentiles of its replicates or, without these, by Student's t.
-
-        If no unit differs, the interval allows for other units that do, although none was drawn. Otherwise, it allows
-        for the error of units that were not drawn, as that of a score does.
-        """
-        key = experiment, metric.name
-        error = self.errors.get(key, math.nan)
-        if math.isnan(error):
-            return Interval(math.nan, math.nan)
-        if key in self.replicates:
-            found = self.replicates[key]
-            found = found[~np.isnan(found)]  # NaN: the replicate has no unit
-            if not found.size:
-                return Interval(math.nan, math.nan)
-            low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
-            return Interval(float(low), float(high))
-        if error == delta == 0 and math.isfinite(metric.high):
-            reach = share_not_seen(self.df[key], level)
-        else:
-            reach = self.reach_of_those_drawn(key, level)
-            if self.is_widened(key):
-                reach = widened(reach, self.not_drawn[key], level)
-        most = metric.high - metric.low  # the largest possible difference
-        return Interval(max(delta - reach, -most), min(delta + reach, most))
-
-    def is_widened(self, key: tuple[str, str]) -> bool:
-        """Return whether an interval allows for units that were not drawn."""
-        return self.errors[key] > 0 and self.not_drawn.get(key, 0.0) > 0 and key not in self.replicates
-
-    def reach_of_those_drawn(self, key: tuple[str, str], level: float) -> float:
-        """Return how far the interval would reach if no other units could have been drawn."""
-        return t_quantile(level, self.df[key]) * self.errors[key]
+    def is_clear_if_drawn(self, key: tuple[str, str], delta: float, level: float) -> bool:
+        """Return whether only units that were not drawn could reverse a difference."""
+        if key in self.replicates or not self.not_drawn.get(key, 0.0) > 0:
+            return False
+        return abs(delta) > t_quantile(level, self.df[key]) * self.errors[key]
 
     def carried_by_few(self, metrics: Sequence[Metric]) -> dict[str, list[str]]:
         """Return the scores whose error is dominated by few units, by experiment."""
@@ -308,32 +275,47 @@ def require_replicates(n: int, level: float, n_experiments: int) -> None:
         )
 
 
-def holds(interval: Interval) -> bool | None:
-    """Return whether an interval excludes 0; None if the interval is unknown."""
-    return None if math.isnan(interval.low + interval.high) else not interval.low <= 0.0 <= interval.high
-
-
-#: Columns of text and of figures in the table of differences, which also has the column "holds".
-TEXTS = ("baseline", "experiment", "score")
-FIGURES = ("baseline_value", "experiment_value", "delta", "se", "low", "high")
-
-
 def table_of_deltas(comparison: ComparisonData, found: Differences, level: float) -> pa.Table:
     """Return the table of differences, with a row for each experiment and score."""
-    baseline = comparison.baseline
-    rows = []
-    for name in comparison.experiments:
-        for metric in comparison.metrics:
-            before, after = (comparison[run].overall[metric.name] for run in (baseline, name))
-            delta = float(without_rounding(after - before, after))
-            ends = found.interval(name, metric, delta, level)
-            error = found.errors.get((name, metric.name), math.nan)
-            rows.append((baseline, name, metric.name, before, after, delta, error, *ends, holds(ends)))
-    names = (*TEXTS, *FIGURES, "holds")
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
-    texts = {name: from_texts(columns[name]) for name in TEXTS}
-    figures = {name: np.array(columns[name], np.float64) for name in FIGURES}
-    return table_of({**texts, **figures, "holds": pa.array(columns["holds"], pa.bool_())})
+    experiments, metrics, place = comparison.experiments, comparison.metrics, _place(comparison)
+    values = _by_run(comparison, metrics)
+    before, after = np.tile(values[place], len(experiments)), np.delete(values, place, axis=0).ravel()
+    with np.errstate(invalid="ignore"):
+        deltas = without_rounding(after - before, after)
+    rows = [((run, m.name), m) for run in experiments for m in metrics]
+    errors = [found.errors.get(key, math.nan) for key, _ in rows]
+    ends = [
+        of_difference(
+            *(m, delta, error),
+            df=found.df.get(key, math.nan),
+            level=level,
+            not_drawn=found.not_drawn.get(key, 0.0),
+            replicates=found.replicates.get(key),
+        )
+        for (key, m), delta, error in zip(rows, deltas.tolist(), errors, strict=True)
+    ]
+    low, high = np.reshape(ends, (-1, 2)).T.copy()
+    holds = [None if math.isnan(low + high) else not low <= 0.0 <= high for low, high in ends]
+    return table_of(
+        {
+            "baseline": from_texts([comparison.baseline] * len(rows)),
+            "experiment": from_texts([run for (run, _), _ in rows]),
+            "score": from_texts([m.name for _, m in rows]),
+            "baseline_value": before,
+            "experiment_value": after,
+            "delta": deltas,
+            "se": np.array(errors, np.float64),
+            "low": low,
+            "high": high,
+            "holds": pa.array(holds, pa.bool_()),
+        }
+    )
+
+
+def _by_run(comparison: ComparisonData, metrics: Sequence[Metric]) -> Floats:
+    """Return the values of scores in each run. Shape (n_runs, n_metrics)."""
+    n, values = len(comparison), comparison._values
+    return np.reshape([values[m.name] for m in metrics], (-1, n)).T
 
 
 def estimated(comparison: ComparisonData) -> Differences:
@@ -344,30 +326,31 @@ def estimated(comparison: ComparisonData) -> Differences:
     """
     if why_no_errors(comparison) is not None:
         return Differences(None, {}, {}, {})
-    every, beta = metrics_with_errors(comparison), comparison[comparison.baseline].beta
+    place, beta = _place(comparison), comparison[comparison.baseline].beta
+    every = metrics_with_errors(comparison)
     metrics, others = [m for m in every if is_mean(m)], [m for m in every if not is_mean(m)]
     said: list[str] = []
     add_up = _of_clusters if comparison.unit in (COMPONENT, TRUE_CLUSTER) else _of_column
     powers, drawing, single, of_cells, of_one = add_up(comparison, metrics, said)
-    units = powers.units
-    if comparison.unit == COMPONENT and len(comparison) > 2 and is_heavy(units.largest_share):
+    units, runs = powers.units, list(comparison)
+    if comparison.unit == COMPONENT and len(runs) > 2 and is_heavy(units.largest_share):
         return _by_pair(comparison, units)
-    scores_of_runs = [[ev.overall[m.name] for m in metrics] for ev in comparison.runs.values()]
-    keys_of_scores = [(name, m.name) for name in comparison.runs for m in metrics]
+    values = _by_run(comparison, metrics + others)
+    known = np.isfinite(values) & ~single[:, None]
+    known &= known[place]
     less = np.array([freedom_of(m)["less"] for m in metrics])
-    errors, df = error_and_freedom(powers.by_run, units.n, scores_of_runs, less=less)
-    by_score = dict(zip(keys_of_scores, errors.ravel().tolist(), strict=True))
+    errors, df = error_and_freedom(powers.by_run, units.n, values[:, : len(metrics)], less=less)
     df = np.where(errors == 0, units.effective, freedom_of_difference(df, units.effective))
-    by_df = dict(zip(keys_of_scores, df.ravel().tolist(), strict=True))
-    of_one = np.maximum(of_one, of_one[_place(comparison)])
-    not_drawn = {
-        (run, m.name): error_not_drawn(m, units.largest_share, share)
-        for run, shares in zip(comparison.runs, of_one.tolist(), strict=True)
-        for m, share in zip(metrics, shares, strict=True)
-    }
-    drawn = {}
-    if drawing is not None:
-        drawn = replicates(comparison, drawing, metrics, beta)
+    shares = np.maximum(of_one, of_one[place]).tolist()
+    missing = [
+        [error_not_drawn(m, units.largest_share, share) for m, share in zip(metrics, own, strict=True)]
+        for own in shares
+    ]
+    keys = list(product(runs, (m.name for m in metrics)))
+    by_score, by_df, not_drawn = (
+        dict(zip(keys, np.ravel(own).tolist(), strict=True)) for own in (errors, df, missing)
+    )
+    drawn = {} if drawing is None else replicates(comparison, drawing, metrics, beta)
     if others and of_cells is not None:
         with Pool() as pool:
             of_sums = DifferencesOfSums(comparison, of_cells, pool)
@@ -375,14 +358,13 @@ def estimated(comparison: ComparisonData) -> Differences:
                 for key, found in of_sums.errors(metric, units.n).items():
                     by_score[key], by_df[key], not_drawn[key] = found
                 drawn |= {} if drawing is None else of_sums.replicates(metric, drawing.keys)
-    unknown = dict(zip(comparison.runs, single | single[_place(comparison)], strict=True))
-    before = comparison[comparison.baseline].overall
+    is_known = dict(
+        zip(product(runs, (m.name for m in metrics + others)), known.ravel().tolist(), strict=True)
+    )
     by_score = {
-        (run, score): math.nan
-        if unknown[run] or not math.isfinite(comparison[run].overall[score] - before[score])
-        else error
-        for (run, score), error in by_score.items()
-        if run != comparison.baseline
+        key: error if is_known[key] else math.nan
+        for key, error in by_score.items()
+        if key[0] != comparison.baseline
     }
     return Differences(
         units, by_score, by_df, dict.fromkeys(comparison.experiments, units), drawn, tuple(said), not_drawn
@@ -491,19 +473,15 @@ class _Found(NamedTuple):
 
 def _of_clusters(comparison: ComparisonData, metrics: Sequence[Metric], said: list[str]) -> _Found:
     """Sum the influences of cells by the unit of their true cluster."""
-    runs, numbers = list(comparison.runs.values()), comparison._true_numbers
+    runs, numbers, place = list(comparison.runs.values()), comparison._true_numbers, _place(comparison)
     tables, drawn = [ev.contingency for ev in runs], comparison.n_bootstrap > 0
     beta, connected = comparison[comparison.baseline].beta, comparison.unit == COMPONENT
     needed = needed_by(metrics, beta)
     every = drawn or numbers is not None or not connected or not same_where_exact(metrics)
     n_shares = 1 if numbers is None else len(runs)
     with Pool() as pool:
-        scores = [
-            RunScores.of_cells(
-                ev.contingency, needed, means_of(ev.contingency, needed, ev.metrics, ev.overall, pool)
-            )
-            for ev in runs
-        ]
+        means = [means_of(ev.contingency, needed, ev.metrics, ev.overall, pool) for ev in runs]
+        scores = RunScores.of_cells(tables, means, needed, metrics, beta)
         if connected:
             units, pieces = components_of_tables(tables, numbers, every, pool)
         else:
@@ -511,8 +489,7 @@ def _of_clusters(comparison: ComparisonData, metrics: Sequence[Metric], said: li
         width = n_shares + len(runs) * len(needed)
         by_unit = CellsByUnit.of(pieces, [own.of_codes for own in units], units[0].n_joined, width, pool)
         del pieces
-        moves = Moves.of(scores, metrics, beta, _place(comparison))
-        powers = powers_of_cells(tables, by_unit, units, needed, scores, moves, pool, n_shares)
+        powers = powers_of_cells(tables, by_unit, units, scores, Moves.of(scores, place), pool, n_shares)
     single = np.zeros(len(runs), np.bool_)
     if numbers is not None:
         of_cells = (own.by_cell()[own.table.weight > 0] for own in units)
@@ -520,8 +497,7 @@ def _of_clusters(comparison: ComparisonData, metrics: Sequence[Metric], said: li
     drawing = None
     if drawn:
         drawing = Drawing(keys_of_units(runs, units, numbers), [own.by_cell() for own in units], False)
-    of_one = np.array([[share_of_one_mean(m, own.means, beta) for m in metrics] for own in scores])
-    return _Found(powers, drawing, single, units if connected else None, of_one)
+    return _Found(powers, drawing, single, units if connected else None, scores.shares_of_one_mean())
 
 
 def _of_column(comparison: ComparisonData, metrics: Sequence[Metric], said: list[str]) -> _Found:

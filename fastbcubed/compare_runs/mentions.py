@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fastbcubed.compare_runs.differences import Differences, estimated
-from fastbcubed.compare_runs.units import ComparisonData, counted_apart
+from fastbcubed.compare_runs.units import ComparisonData
 from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER
 
 
@@ -15,7 +15,7 @@ def differences_of_all(comparison: ComparisonData) -> Differences:
     The latter use the units of all mentions. They have no errors by a column, because mentions that only one run has
     are not in the common rows.
     """
-    apart = [metric for metric in comparison.metrics if counted_apart(comparison, metric)]
+    apart = comparison._counted_apart
     if not apart or comparison.unit not in (COMPONENT, TRUE_CLUSTER):
         return estimated(comparison)
     of_mentions = estimated(on_own_mentions(comparison))

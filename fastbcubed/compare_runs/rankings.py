@@ -70,8 +70,7 @@ class ComparedRuns(ComparisonData):
             "weight": np.array([ev.contingency.total_weight for ev in evs], np.float64),
             "n_clusters": np.array([ev.summary["pred"]["clusters"] for ev in evs], np.int64),
         }
-        columns |= {m.name: np.array([ev.overall[m.name] for ev in evs], np.float64) for m in self.metrics}
-        return Table(table_of(columns))
+        return Table(table_of(columns | self._values))
 
     @cached_property
     def _differences(self) -> Differences:

@@ -29,7 +29,7 @@ from fastbcubed.runtime.key_partitions import match
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool, blocks
-from fastbcubed.types import Codes
+from fastbcubed.types import Codes, Floats
 
 #: If a component of all runs has a larger share of the weight, each difference uses the units of its two runs.
 HEAVY_SHARE = 0.1
@@ -128,7 +128,16 @@ OF_BASELINE = (
     "_large_slices",
     "_ranking",
 )
-OF_RUNS = ("_own_scores", "_scores", "_same_codes", "_true_numbers", "_components", "warnings")
+OF_RUNS = (
+    "_own_scores",
+    "_values",
+    "_counted_apart",
+    "_scores",
+    "_same_codes",
+    "_true_numbers",
+    "_components",
+    "warnings",
+)
 
 
 class ComparisonData(ClusterResult):
@@ -206,6 +215,18 @@ class ComparisonData(ClusterResult):
         """The scores that all runs have."""
         named = [{m.name for m in ev.metrics} for ev in self._runs.values()]
         return [m for m in self[self.baseline].metrics if all(m.name in own for own in named)]
+
+    @cached_property
+    def _values(self) -> dict[str, Floats]:
+        """The scores by name, each with its value in every run."""
+        evs = self._runs.values()
+        return {m.name: np.array([ev.overall[m.name] for ev in evs], np.float64) for m in self.metrics}
+
+    @cached_property
+    def _counted_apart(self) -> list[Metric]:
+        """The scores that count mentions that are not among the items that all runs score."""
+        apart = any(ev.figures.of_mentions for ev in self._runs.values())
+        return [m for m in self.metrics if m.of_mentions] if apart else []
 
     @property
     def n_items(self) -> int:
@@ -331,17 +352,13 @@ def _makes_true_clusters(ev: Evaluation) -> bool:
     return ev.coverage.n_noise > 0 or any(policy == "singleton" and n > 0 for policy, n in made)
 
 
-def counted_apart(comparison: ComparisonData, metric: Metric) -> bool:
-    """Return whether a score counts mentions that are not among the items that all runs score."""
-    return metric.of_mentions and any(ev.figures.of_mentions for ev in comparison.runs.values())
-
-
 def metrics_with_errors(comparison: ComparisonData) -> list[Metric]:
     """Return the scores whose differences have standard errors computed from the cells of the compared items."""
-    overlapping = any(ev.contingency.overlapping for ev in comparison.runs.values())
-    found = [m for m in comparison.metrics if why_none(m, overlapping=overlapping) is None]
-    found = [m for m in found if not counted_apart(comparison, m)]
-    for ev in comparison.runs.values():
+    evs, apart = comparison.runs.values(), comparison._counted_apart
+    overlapping = any(ev.contingency.overlapping for ev in evs)
+    every = [m for m in comparison.metrics if m not in apart]
+    found = [m for m in every if why_none(m, overlapping=overlapping) is None]
+    for ev in evs:
         found = clusters.known_by_unit(ev.contingency, found, ev.beta)
     return found
 
@@ -354,7 +371,7 @@ def scores_without_errors(comparison: ComparisonData, cautions: Sequence[str]) -
     by_column = comparison.unit not in (COMPONENT, TRUE_CLUSTER)
     found: dict[str, list[str]] = {}
     for metric in comparison.metrics:
-        if counted_apart(comparison, metric):
+        if metric in comparison._counted_apart:
             reason = "mentions that only one side has lack a value of the column" * by_column
         elif metric.name in known:
             torn = comparison.unit != COMPONENT and not is_mean(metric) and cautions

@@ -61,13 +61,13 @@ def slopes(metric: Metric, means: Mapping[str, Any], beta: float) -> list[tuple[
     return list(zip(names, metric.slopes(means, beta), strict=True))
 
 
-def share_of_one_mean(metric: Metric, means: Mapping[str, Any], beta: float) -> Any:
-    """Return the share of a score that depends on one of the means it combines, the most important one.
+def share_of_one_mean(parts: Iterable[tuple[str, Any]], means: Mapping[str, Any]) -> Any:
+    """Return the share of a score that depends on the most important of its means, given what `slopes` returns.
 
     A wrong merge lowers only precision, and a wrong split only recall, so a single unit changes F by about half of what
     it changes precision or recall.
     """
-    terms = [np.abs(slope * means[name]) for name, slope in slopes(metric, means, beta)]
+    terms = [np.abs(slope * means[name]) for name, slope in parts]
     total = np.sum(terms, axis=0)
     known = np.isfinite(total) & (total > 0)
     return np.divide(np.max(terms, axis=0), total, out=np.ones(np.shape(total)), where=known)[()]
@@ -81,45 +81,63 @@ def _deviations(scores: Floats, origins: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class RunScores:
-    """The means that the scores of a run depend on, and the origins from which deviations are measured.
+    """The means that the scores of runs depend on, and the origins from which deviations are measured.
 
     The origin of a score is its value for exactly found true clusters, which therefore contribute nothing.
     """
 
-    needed: tuple[str, ...]  #: names of the item scores that the other scores depend on
-    means: Mapping[str, float]
-    origins: Floats  #: shape (n_needed,)
+    needed: Sequence[Metric]  #: the item scores that the other scores depend on
+    means: Mapping[str, Floats]  #: by needed score; shape (n_runs,)
+    slopes: Sequence[Sequence[tuple[str, Any]]]  #: of each score: its means, with the derivative by each
+    origins: Floats  #: shape (n_runs, n_needed)
+    compiled: tuple[NDArray[np.int64], NDArray[np.int64]]  #: as `_compiled` returns them
 
     @classmethod
-    def of_cells(cls, table: Contingency, needed: Sequence[Metric], means: Mapping[str, float]) -> RunScores:
+    def of_cells(
+        cls,
+        tables: Sequence[Contingency],
+        means: Sequence[Mapping[str, float]],
+        needed: Sequence[Metric],
+        metrics: Sequence[Metric],
+        beta: float,
+    ) -> RunScores:
         """Take the origins from formulas, or from a cell of an exactly found cluster; otherwise use the means."""
         from fastbcubed.metrics import compiled
 
-        fast, formulas = _compiled(table, needed)
-        origins = np.array([means[m.name] for m in needed])
-        origins[fast] = compiled.origins(formulas)
+        by_score = {m.name: np.array([own[m.name] for own in means]) for m in needed}
+        origins = _by_run([*by_score.values()], len(tables))
+        fast, formulas = _compiled(tables[0], needed)
+        origins[:, fast] = compiled.origins(formulas)
         others = np.setdiff1d(np.arange(len(needed)), fast, assume_unique=True)
-        if others.size and (exact := np.flatnonzero((table.fp == 0) & (table.fn == 0))[:1]).size:
-            of_exact = ScoresOfCells(table, [needed[k] for k in others])(exact)[:, 0]
-            origins[others] = np.where(np.isfinite(of_exact), of_exact, origins[others])
-        return cls(tuple(m.name for m in needed), means, origins)
+        for table, own in zip(tables, origins, strict=True) if others.size else ():
+            if (exact := np.flatnonzero((table.fp == 0) & (table.fn == 0))[:1]).size:
+                of_exact = ScoresOfCells(table, [needed[k] for k in others])(exact)[:, 0]
+                own[others] = np.where(np.isfinite(of_exact), of_exact, own[others])
+        return cls(needed, by_score, [slopes(m, by_score, beta) for m in metrics], origins, (fast, formulas))
 
-    def coefficients(self, metrics: Sequence[Metric], beta: float) -> Floats:
-        """Return the derivative of each score by the mean of each needed score. Shape (n_metrics, n_needed)."""
-        found = np.zeros((len(metrics), len(self.needed)))
-        for row, metric in zip(found, metrics, strict=True):
-            for name, slope in slopes(metric, self.means, beta):
-                row[self.needed.index(name)] += slope
+    def coefficients(self) -> Floats:
+        """Return the derivative of each score by each needed mean. Shape (n_runs, n_metrics, n_needed)."""
+        places = {name: k for k, name in enumerate(self.means)}
+        found = np.zeros((len(self.origins), len(self.slopes), len(places)))
+        for m, parts in enumerate(self.slopes):
+            for name, slope in parts:
+                found[:, m, places[name]] += slope
         return found
 
-    def size(self, metric: Metric, beta: float) -> float:
-        """Return the largest mean behind a score."""
-        return float(np.max(np.abs([self.means[name] for name, _ in slopes(metric, self.means, beta)])))
+    def sizes(self) -> Floats:
+        """Return the largest mean behind each score. Shape (n_runs, n_metrics)."""
+        largest = [np.max([np.abs(self.means[name]) for name, _ in parts], axis=0) for parts in self.slopes]
+        return _by_run(largest, len(self.origins))
 
-    def of_share(self, coefficients: Floats) -> Floats:
-        """Return the derivative of each score by the share of exactly found clusters. Shape (n_metrics,)."""
-        means = np.array([self.means[name] for name in self.needed])
-        return np.asarray(coefficients @ _deviations(self.origins, means))
+    def shares_of_one_mean(self) -> Floats:
+        """Return `share_of_one_mean` of each score. Shape (n_runs, n_metrics)."""
+        shares = [share_of_one_mean(parts, self.means) for parts in self.slopes]
+        return _by_run(shares, len(self.origins))
+
+
+def _by_run(by_score: Sequence[Floats], n_runs: int) -> Floats:
+    """Return the values of each run, given those of each score."""
+    return np.reshape(by_score, (-1, n_runs)).T.copy()
 
 
 class Moves(NamedTuple):
@@ -130,19 +148,19 @@ class Moves(NamedTuple):
 
     baseline: int
     of_scores: Floats  #: shape (n_runs, n_metrics, n_needed)
-    of_shares: Floats  #: shape (n_runs, n_metrics)
+    of_shares: Floats  #: by the share of exactly found clusters; shape (n_runs, n_metrics)
 
     @classmethod
-    def of(
-        cls, runs: Sequence[RunScores], metrics: Sequence[Metric], beta: float, baseline: int | None = None
-    ) -> Moves:
+    def of(cls, runs: RunScores, baseline: int | None = None) -> Moves:
         """Compute the derivatives for all runs; without a baseline, there must be one run."""
-        of_scores = [run.coefficients(metrics, beta) for run in runs]
-        of_shares = [run.of_share(own) for run, own in zip(runs, of_scores, strict=True)]
+        of_scores = runs.coefficients()
+        away = _deviations(runs.origins, _by_run([*runs.means.values()], len(runs.origins)))
+        of_shares = np.array([slopes @ own for slopes, own in zip(of_scores, away, strict=True)])
         if baseline is None:
-            of_scores.append(np.zeros_like(of_scores[0]))
-            of_shares.append(np.zeros_like(of_shares[0]))
-        return cls(len(runs) if baseline is None else baseline, np.stack(of_scores), np.stack(of_shares))
+            of_scores, of_shares = (
+                np.append(own, np.zeros_like(own), axis=0) for own in (of_scores, of_shares)
+            )
+        return cls(len(runs.origins) if baseline is None else baseline, of_scores, of_shares)
 
     def distinct(self) -> tuple[Moves, NDArray[np.intp]]:
         """Return the derivatives of scores that differ in more than sign, and which of these each score has."""
@@ -181,8 +199,7 @@ def powers_of_cells(
     tables: Sequence[Contingency],
     by_unit: CellsByUnit,
     units: Sequence[CellUnits],
-    needed: Sequence[Metric],
-    runs: Sequence[RunScores],
+    runs: RunScores,
     moves: Moves,
     pool: Pool,
     n_shares: int = 1,
@@ -193,17 +210,17 @@ def powers_of_cells(
     """
     from fastbcubed.metrics import compiled
 
-    fast, formulas = _compiled(tables[0], needed)
+    needed, (fast, formulas) = runs.needed, runs.compiled
     others = np.setdiff1d(np.arange(len(needed)), fast, assume_unique=True)
     of_others = np.array(
         [
-            _other_sums(own, [needed[k] for k in others], run.origins[others], pool)
-            for own, run in zip(units, runs, strict=True)
+            _other_sums(own, [needed[k] for k in others], origins[others], pool)
+            for own, origins in zip(units, runs.origins, strict=True)
         ]
     )
     totals = np.resize([table.total_weight for table in tables[:n_shares]], len(tables))
     of_runs = totals, tables[0].weighting == "outer"
-    of_formulas = formulas, runs[0].origins[fast], fast
+    of_formulas = formulas, runs.origins[0, fast], fast
     apart, of_metric = moves.distinct()
     n_ranges, per_range = by_unit.bounds.shape[1] - 1, min(1 << by_unit.shift, by_unit.n_units)
     shape = len(tables), len(needed)
@@ -254,6 +271,8 @@ def means_of(
     """Return the means of the needed scores, taken from `overall` for scores in `metrics`, else computed."""
     known = {m.name: overall[m.name] for m in needed if any(m is each for each in metrics)}
     others = [m for m in needed if m.name not in known]
+    if not others:
+        return known
     return known | aggregation.item_means([aggregation.item_sums(table, others, pool, CellSums(table, pool))])
 
 
@@ -315,14 +334,13 @@ def powers_of_scores(
     `known` has scores with their values over all items; `pieces`, if given, saves a pass over the cells.
     """
     needed, every = needed_by(metrics, beta), not same_where_exact(metrics)
-    run = RunScores.of_cells(units.table, needed, means_of(units.table, needed, *known, pool))
+    means = means_of(units.table, needed, *known, pool)
+    run = RunScores.of_cells([units.table], [means], needed, metrics, beta)
     if every:
         units, pieces = units.named(), None
     pieces = pieces or units.pieces(every, pool)
     by_unit = CellsByUnit.of([pieces], [units.of_codes], units.n_joined, 1 + len(needed), pool)
-    moves = Moves.of([run], metrics, beta)
-    powers = powers_of_cells([units.table], by_unit, [units], needed, [run], moves, pool)
-    return powers, run
+    return powers_of_cells([units.table], by_unit, [units], run, Moves.of(run), pool), run
 
 
 class Errors(NamedTuple):

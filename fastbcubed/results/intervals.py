@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastbcubed.metrics.metric import without_rounding
+from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.runtime.arguments import number
 from fastbcubed.types import Floats
 
@@ -142,6 +142,38 @@ def widened(reach: float, not_drawn: float, level: float) -> float:
     0.05
     """
     return math.hypot(reach, t_quantile(level, math.inf) * not_drawn)
+
+
+def of_difference(
+    metric: Metric,
+    delta: float,
+    error: float,
+    *,
+    df: float,
+    level: float,
+    not_drawn: float = 0.0,
+    replicates: Floats | None = None,
+) -> Interval:
+    """Return the interval of a difference: percentiles of its replicates or, without these, by Student's t.
+
+    If no unit differs, the interval allows for other units that do, although none was drawn. Otherwise, without
+    replicates, it allows for the error of units that were not drawn, as that of a score does.
+    """
+    if math.isnan(error):
+        return Interval(math.nan, math.nan)
+    if replicates is not None:
+        found = replicates[~np.isnan(replicates)]  # NaN: the replicate has no unit
+        if not found.size:
+            return Interval(math.nan, math.nan)
+        return Interval(*np.quantile(found, [(1 - level) / 2, (1 + level) / 2]).tolist())
+    if error == delta == 0 and math.isfinite(metric.high):
+        reach = share_not_seen(df, level)
+    else:
+        reach = t_quantile(level, df) * error
+        if error > 0 and not_drawn > 0:
+            reach = widened(reach, not_drawn, level)
+    most = metric.high - metric.low  # the largest possible difference
+    return Interval(max(delta - reach, -most), min(delta + reach, most))
 
 
 def of_slice(

@@ -195,7 +195,8 @@ def error_not_drawn(metric: Metric, largest: float | None, of_one: float = 1.0) 
     """
     if largest is None or not math.isfinite(largest) or math.isinf(metric.high):
         return 0.0
-    fraction = NOT_DRAWN_OF_PAIRS if is_share_of_pairs(metric) else NOT_DRAWN_OF_MEANS
+    of_pairs = not is_mean(metric) and is_share_of_pairs(metric)
+    fraction = NOT_DRAWN_OF_PAIRS if of_pairs else NOT_DRAWN_OF_MEANS
     return fraction * share_of_another(largest) * of_one
 
 
@@ -252,12 +253,10 @@ def errors_of_units(
         _require_room(units, others, limit)
     powers, run = powers_of_scores(units, means, beta, known, pool, pieces)
     counted, by_score = powers.units, powers.by_run[:, 0].T
+    of_run = run.sizes()[0].tolist(), run.shares_of_one_mean()[0].tolist()
     rows = (
-        (
-            *(m, own, counted.n, run.size(m, beta)),
-            error_not_drawn(m, counted.largest_share, float(share_of_one_mean(m, run.means, beta))),
-        )
-        for m, own in zip(means, by_score, strict=True)
+        (m, own, counted.n, size, error_not_drawn(m, counted.largest_share, of_one))
+        for m, own, size, of_one in zip(means, by_score, *of_run, strict=True)
     )
     found = Found.by_name(rows, lambda _: counted.effective)
     if others:
@@ -382,8 +381,7 @@ class RowUnits:
             for name, slope in parts:
                 moved += np.broadcast_to(slope, self.n_groups)[self.group_of_code] * deviations[name]
             size = np.max([np.abs(means[name]) for name, _ in parts], axis=0)
-            of_one = share_of_one_mean(metric, means, beta)
-            found[metric.name] = Influence(moved, size, of_one=of_one)
+            found[metric.name] = Influence(moved, size, of_one=share_of_one_mean(parts, means))
         return found
 
     def _with_negatives(self, table: Contingency, metric: Metric) -> Influence:

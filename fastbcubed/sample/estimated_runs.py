@@ -53,6 +53,7 @@ from fastbcubed.results.gates import (
     slices_of,
     value_in_slice,
 )
+from fastbcubed.results.intervals import of_difference
 from fastbcubed.results.large_tables import apart
 from fastbcubed.results.page import IN_BRIEF, MESSAGES, Asked
 from fastbcubed.results.save import save_tables
@@ -359,9 +360,9 @@ class EstimatedComparison(Comparison):
         n = self._estimates(run).sliced[by]["n_clusters"].to_pylist()[at]
         delta = float(without_rounding(values[1] - values[0], values[1]))
         (metric,) = (each for each in self.metrics if each.name == score)
-        freedom, key = df if error else math.inf if sure else n, (run, score)
-        found = Differences(None, {key: error}, {key: freedom}, {}, not_drawn={key: not_drawn})
-        return delta, error, *found.interval(run, metric, delta, level)
+        freedom = df if error else math.inf if sure else n
+        ends = of_difference(metric, delta, error, df=freedom, not_drawn=not_drawn, level=level)
+        return delta, error, *ends
 
     def _deltas_in_slices(self, run: str, by: str, score: str) -> Iterator[Floats]:
         table = self._sliced[by].to_arrow()

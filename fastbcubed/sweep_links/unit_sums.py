@@ -24,7 +24,7 @@ from fastbcubed.metrics.sums_by_unit import (
     largest_share,
     pairs_of,
 )
-from fastbcubed.results.influences import Errors, is_mean, share_of_one_mean
+from fastbcubed.results.influences import Errors, is_mean, share_of_one_mean, slopes
 from fastbcubed.results.standard_errors import (
     are_uneven,
     error_and_freedom,
@@ -390,7 +390,7 @@ class UnitSums:
             return 1.0
         totals = self._totals_at(OF_FAMILY[str(family_of(metric))], np.array([point]))
         means = {need.name: self._score(need, totals)[0] for need in metric.needs}
-        return float(share_of_one_mean(metric, means, self.curve.kept.beta))
+        return float(share_of_one_mean(slopes(metric, means, self.curve.kept.beta), means))
 
     def _largest_share(self, metric: Metric, point: int) -> float | None:
         """Return the largest unit's share of the pairs in the denominator of a pair score; None for other scores."""

@@ -7,10 +7,11 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -165,10 +166,24 @@ def test_no_imports_go_round_in_a_circle() -> None:
         above = {name: modules for name, modules in above.items() if name not in free}
 
 
-def test_an_evaluation_rarely_goes_back_to_a_room() -> None:
-    true, pred = (np.array(codes * 40) for codes in ([0, 0, 1, 1, 2, 2, 2, 3], [0, 0, 0, 1, 2, 2, 3, 3]))
-    fb.evaluate(true, pred, threads=1)
-    stays, ground = list[str](), ORDER[: ORDER.index("inputs")]
+TRUE, PRED, NEW = (
+    np.array(codes * 40)
+    for codes in ([0, 0, 1, 1, 2, 2, 2, 3], [0, 0, 0, 1, 2, 2, 3, 3], [0, 0, 1, 1, 2, 2, 3, 3])
+)
+#: Walks through the rooms: from what they start, and their steps.
+WALKS: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
+    "evaluation": (lambda: None, lambda _: fb.evaluate(TRUE, PRED, threads=1)),
+    "cells": (lambda: fb.evaluate(TRUE, PRED, threads=1), lambda ev: ev.cells()),
+    "clusters": (lambda: fb.evaluate(TRUE, PRED, threads=1), lambda ev: ev.clusters("pred")),
+    "deltas": (lambda: fb.compare(TRUE, {"old": PRED, "new": NEW}), lambda cmp: cmp.deltas()),
+}
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_a_walk_rarely_goes_back_to_a_room(name: str) -> None:
+    start, walk = WALKS[name]
+    walk(start())
+    begun, stays, ground = start(), list[str](), ORDER[: ORDER.index("inputs")]
 
     def note(frame: FrameType, event: str, _: object) -> None:
         path = Path(frame.f_code.co_filename)
@@ -179,7 +194,7 @@ def test_an_evaluation_rarely_goes_back_to_a_room() -> None:
 
     sys.setprofile(note)
     try:
-        fb.evaluate(true, pred, threads=1)
+        walk(begun)
     finally:
         sys.setprofile(None)
     assert len(stays) - len(set(stays)) <= 25, stays
