@@ -357,6 +357,10 @@ def wrapped(line: str, width: int) -> str:
     return first + f"{end}\n".join(parts).replace("\0", " ")
 
 
+#: Exceeds the length of any error of the parser without the arguments that it quotes.
+LONGEST = 600
+
+
 class Parser(argparse.ArgumentParser):
     """Parses flags; reports an invalid flag in two lines instead of printing the full usage message."""
 
@@ -380,7 +384,9 @@ class Parser(argparse.ArgumentParser):
             file.write(message)
 
     def error(self, message: str) -> NoReturn:
-        """Report an error on stderr, and exit."""
+        """Report an error on stderr, with a long argument cut in its middle, and exit."""
+        if len(message) > LONGEST:
+            message = f"{message[: LONGEST // 2]}…{message[-LONGEST // 2 :]}"
         self.exit(WRONG, f"{for_stderr(f'{self.prog}: {message}')}\nTry: {self.prog} --help\n")
 
 

@@ -31,7 +31,7 @@ from fastbcubed.cli.output import (
     warnings_said,
     with_scores,
 )
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import OptionError, quoted, short
 from fastbcubed.render.number_formats import counted
 from fastbcubed.runtime.output_files import append_text
 
@@ -122,9 +122,13 @@ def runs_of(named: list[str], *, in_table: bool) -> dict[str, Any]:
             path = text
             name = text if in_table else PurePath(text).name.partition(".")[0] or text
         if not path:
-            raise OptionError(f"{text}: the run {name!r} has no {'column' if in_table else 'path'}")
+            raise OptionError(
+                f"{short(text)}: the run {quoted(name)} has no {'column' if in_table else 'path'}"
+            )
         if name in found:
-            raise OptionError(f"two runs are named {name!r}; write NAME={path} to rename one of them")
+            raise OptionError(
+                f"two runs are named {quoted(name)}; write NAME={short(path)} to rename one of them"
+            )
         found[name] = column_names(path) if in_table else path
     return found
 

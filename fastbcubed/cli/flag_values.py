@@ -116,7 +116,7 @@ def columns_by_run(of_sides: Any, given: Sequence[str], flag: str, runs: Sequenc
     for text in given:
         run, sign, column = text.partition("=")
         if not (run and sign and column):
-            raise OptionError(f"--run-{flag} takes RUN=COLUMN, not {text!r}")
+            raise OptionError(f"--run-{flag} takes RUN=COLUMN, not {quoted(text)}")
         found[run] = column_names(column)
     return None if isinstance(of_truth, Unnamed) else of_truth, found
 
@@ -190,7 +190,7 @@ def numbers_of(texts: list[str] | None) -> list[float]:
         return [float(part) for text in texts or () for part in split(text, ",")]
     except ValueError:
         raise OptionError(
-            f"--threshold takes a number, or several separated by commas, not {', '.join(texts or ())!r}"
+            f"--threshold takes a number, or several separated by commas, not {quoted(', '.join(texts or ()))}"
         ) from None
 
 

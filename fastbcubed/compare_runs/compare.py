@@ -217,7 +217,7 @@ def names_of_runs(runs: Any, baseline: Any) -> list[str]:
         )
     if not is_one_of(baseline, (None, BEST, *runs)):
         raise OptionError(
-            f"the baseline {quoted(baseline)} is not one of the runs {', '.join(map(repr, runs))}"
+            f"the baseline {quoted(baseline)} is not one of the runs {', '.join(map(quoted, runs))}"
         )
     return list(runs)
 

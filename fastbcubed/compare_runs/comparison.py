@@ -23,6 +23,7 @@ from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
 from fastbcubed.render.document import Document, as_data, of_data
 from fastbcubed.render.json import shortened
 from fastbcubed.render.number_formats import label
+from fastbcubed.results.intervals import check_level
 from fastbcubed.results.large_tables import apart
 from fastbcubed.results.load import evaluation_of
 from fastbcubed.results.page import IN_BRIEF, Asked, whole
@@ -392,6 +393,7 @@ class Comparison(ComparedRuns):
         """Return the comparison that `save` wrote."""
         own, numbers = head["saved"], [row["n_scored"] for row in head["coverage"]]
         require_shape(numbers, [int], "n_scored")
+        check_level(head["level"])
         require_shape(own["own_scores"], dict.fromkeys(head["runs"], _OWN_SCORES), "own_scores")
         require_shape(own["verdict"][:1], [(str, None)], "verdict")
         require_shape(own["verdict"][1:], [[str]], "verdict")

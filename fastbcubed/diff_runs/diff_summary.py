@@ -28,7 +28,7 @@ from fastbcubed.results.standard_errors import ALWAYS
 from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import found_in, from_saved, to_saved
 from fastbcubed.runtime.object_attributes import cached_property
-from fastbcubed.runtime.saved_figures import texts_in, with_nan
+from fastbcubed.runtime.saved_figures import NUMBERS, numbers_in, require_shape, texts_in, with_nan
 
 #: Warnings of an evaluation that also apply to a diff, with the message if it is not the same in a diff's words.
 TOLD: dict[str, str] = {
@@ -302,6 +302,13 @@ def known_intervals(diff: DiffData) -> dict[str, Interval]:
 
 #: The key of a diff's entry in the manifest of a saved result; without this entry, the result is an evaluation.
 MARK = "diff"
+#: The judgement of a change in that entry.
+_VERDICT = {
+    **dict.fromkeys(("n_items", "n_unlabelled"), int),
+    **dict.fromkeys(("weight", "weight_unlabelled"), float),
+    "levels": dict.fromkeys(SIDES, NUMBERS),
+    "scores": NUMBERS,
+}
 
 
 def state_of(diff: DiffData, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -319,6 +326,8 @@ def state_of(diff: DiffData, found: Mapping[str, Any]) -> dict[str, Any]:
 
 def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that restore a diff from its evaluation and its entry in the manifest."""
+    require_shape(ev.manifest, dict.fromkeys(PLACES.values()), "manifest")
+    require_shape(state["verdict"], (_VERDICT, None), "verdict")
     figures: Any = state["verdict"] and with_nan(state["verdict"])
     verdict: Verdict | None = figures and Verdict(
         **{each.name: figures[each.name] for each in fields(Verdict)}
@@ -330,11 +339,12 @@ def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
     saved = {"changes": changes, "warnings": from_saved(state["warnings"]), "verdict": verdict}
     saved["id_stability"] = state.get("id_stability")
     if "reading" in state:
+        require_shape(state["reading"], {}, "reading")
         saved["reading"] = state["reading"]
     if state["errors"]:
-        saved["errors"] = with_nan(state["errors"])
+        saved["errors"] = numbers_in(state["errors"])
         known = state.get("intervals", {})
-        saved["intervals"] = {name: Interval(**with_nan(ends)) for name, ends in known.items()}
+        saved["intervals"] = {name: Interval(**numbers_in(ends)) for name, ends in known.items()}
     judgement = None
     if verdict is not None and ev.has_items and ev.policies.nulls != "singleton":
         if TRUE_CLUSTER not in ev.kept_items().attribute_sides().get("attributes", ()):

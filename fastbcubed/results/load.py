@@ -311,6 +311,7 @@ def _of_manifest(
                 raise ValueError(f"outcomes of {first_few(wrong)}, which is no side")
             figures.outcomes = pa.Table.from_pylist(head["outcomes"], SCHEMA)
     names = {side: head[side] for side in ("truth", "prediction")}
+    require_shape(names, {str: str}, "names")
     notes = [w for w in told if w["code"] in CODES]
     reading = head.get("reading", dict.fromkeys(names))  # earlier versions did not save it
     origin = Origin(names, notes=notes, reading=reading, saved=head["manifest"])

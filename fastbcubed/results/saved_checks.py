@@ -34,6 +34,8 @@ class Rule(NamedTuple):
     free: frozenset[str] = frozenset()
     #: figures that are never null; NaN means undefined
     known: frozenset[str] = frozenset()
+    #: lists of figures
+    lists: frozenset[str] = frozenset()
     #: whether no figure may be null
     all_known: bool = False
 
@@ -43,7 +45,7 @@ _CLUSTERS = Rule(
     frozenset({"n_items", "weight"}),
 )  # fmt: skip
 _LINKS = Rule(("threshold",), free=frozenset({"cluster", "left", "right"}))
-_CURVE = Rule(("threshold", "clusters"), known=frozenset({"threshold", "clusters", "largest", "singletons"}))
+_CURVE = Rule(("threshold", "clusters"), all_known=True)
 _ESTIMATES = frozenset({"estimate", "se", "low", "high"})
 #: Rules by name of the file.
 RULES: dict[str, Rule] = {
@@ -53,7 +55,7 @@ RULES: dict[str, Rule] = {
     "scores": Rule(("run",), frozenset({"run"}), all_known=True),
     "deltas": Rule(
         ("baseline", "experiment", "score", "delta"), frozenset({"baseline", "experiment", "score"}),
-        frozenset({"holds"}), frozenset({"replicates"}), frozenset({"delta", "se"}),
+        frozenset({"holds"}), known=frozenset({"delta", "se"}), lists=frozenset({"replicates"}),
     ),
     "estimates": Rule(
         ("score", *sorted(_ESTIMATES)), frozenset({"score", "run", "stratum"}),
@@ -104,7 +106,11 @@ def _require_columns(file: str, table: pa.Table, rule: Rule, slicing: set[str]) 
         column = table[name]
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         if name in free:
-            _require(name == "replicates" or not _is_list(kind), file, name, "single values", kind)
+            _require(not _is_list(kind), file, name, "single values", kind)
+            continue
+        if name in rule.lists:
+            numbers = _is_list(kind) and pa.types.is_float64(kind.value_type)
+            _require(numbers or pa.types.is_null(kind), file, name, "lists of numbers", kind)
             continue
         if name in rule.texts:
             _require(_is_text(kind), file, name, "text", kind)

@@ -47,7 +47,7 @@ def require_shape(value: Any, shape: Any, name: str) -> None:
     else:
         kind, what = {float: (int | float, "number"), int: (int, "count")}.get(shape, (shape, shape.__name__))
         wrong = not isinstance(value, kind) or (isinstance(value, bool) and shape is not bool)
-        if wrong or (shape is int and value < 0):
+        if wrong or (shape is int and value < 0) or (type(value) is int and abs(value) > MOST):
             raise TypeError(f"{quoted(name)} is not a {what}")
 
 

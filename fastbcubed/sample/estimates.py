@@ -373,7 +373,8 @@ class Estimates(Result):
         names = ("estimate", "se", "unadjusted", "n_clusters", "df", "effective", "ceiling")
         rows, definition = tables["estimates"].to_pylist(), dict(head["definition"])
         definition["beta"] = beta_in(definition)
-        require_shape(definition, {"sampling": str, "missing": str, "level": float}, "definition")
+        require_shape(definition, {"sampling": str, "missing": str}, "definition")
+        check_level(definition["level"])
         require_shape(head["summary"], _SUMMARY, "summary")
         own = {row["score"]: Estimate(*(row[name] for name in names)) for row in rows}
         ranges = {each.name: (each.low, each.high) for each in choose(list(own), definition["beta"])[0]}

@@ -384,13 +384,13 @@ def _condition(text: str, names: Collection[str], weighted: bool) -> Condition:
         name, sign, value = parse_bound(text)
     except ValueError as error:
         wrong = f"needs numbers such as 0.98 or 1,000, not {quoted(error.args[0])}" if error.args else (
-            f'must be a condition such as "precision >= 0.98", or several joined by "and", not {text.strip()!r}'
+            f'must be a condition such as "precision >= 0.98", or several joined by "and", not {quoted(text.strip())}'
         )  # fmt: skip
         raise OptionError(f"{arg('where')} {wrong}") from None
     known = name if name in names else computed_as(name, names)
     if known is None:
         raise OptionError(
-            f"there is no {name!r} to put a condition on; there are {', '.join(names)}."
+            f"there is no {quoted(name)} to put a condition on; there are {', '.join(names)}."
             f"{how_to_have(name, names, weighted)}"
         )
     return Condition(known, sign, value)
@@ -615,11 +615,11 @@ def cost_of(curve: Curve, text: str) -> Expression | None:
     for name in cost.names:
         if _source(curve, name) is None:
             raise MetricError(
-                f"the curve has no {name!r}; a cost may use {', '.join(curve.names)}."
+                f"the curve has no {quoted(name)}; a cost may use {', '.join(curve.names)}."
                 f"{how_to_have(name, curve.names, curve.weighted)}"
             )
     if not cost.names:
-        raise OptionError(f"{arg('score')} is the same at every threshold: {text!r} names no score")
+        raise OptionError(f"{arg('score')} is the same at every threshold: {quoted(text)} names no score")
     return cost
 
 

@@ -136,3 +136,28 @@ def test_help_speaks_of_what_a_command_takes(capsys: pytest.CaptureFixture[str])
     assert main(["--help"]) == 0
     listed = re.findall(r"(?m)^    ([a-z][a-z-]+)(?:  |$)", capsys.readouterr().out)
     assert listed[:2] == ["demo", "evaluate"] and listed[-2:] == ["constraints", "warm-up"]
+
+
+LONG = "q" * 10_000
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        (["evaluate", "a", "b", "--beta", LONG], "argument --beta: invalid"),
+        (["evaluate", "a", "b", "--nulls", LONG], "argument --nulls: invalid"),
+        (["evaluate", "a", "b", "--fail-under", LONG], "is not of the form SCORE=VALUE"),
+        (["evaluate", "a", "b", f"--{LONG}"], "unrecognized arguments: --qqq"),
+        (["compare", "a", f"x={LONG}", f"x={LONG}"], "two runs are named 'x'"),
+        (["compare", "a", "b", "--run-item", LONG], "--run-item takes RUN=COLUMN"),
+        (["sweep", "a", "b", "--threshold", LONG], "--threshold takes a number"),
+        ([LONG], "argument COMMAND: invalid choice"),
+    ],
+)
+def test_a_long_argument_is_not_quoted_whole(
+    words: list[str], kept: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert kept in said
+    assert len(said) < 800

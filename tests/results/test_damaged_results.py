@@ -99,6 +99,7 @@ def test_a_code_out_of_range_is_named(tmp_path: Path) -> None:
         lambda head: head["runs"]["new"]["degrees_of_freedom"].update(f1=None),
         lambda head: head["coverage"][0].update(n_scored=[]),
         lambda head: head["saved"]["own_scores"]["new"].update(recall={}),
+        lambda head: head["runs"]["new"].update(truth=["the truth"]),
         lambda head: head["saved"]["own_scores"]["new"].pop("f1"),
         lambda head: head.update(warnings=[{"code": "same-input", "level": -1, "message": ""}]),
         lambda head: head.update(warnings=[{"level": "note", "message": ""}]),
@@ -119,6 +120,7 @@ def test_figures_of_a_saved_comparison_are_checked(change: Any, tmp_path: Path) 
     [
         lambda head: head["summary"].update(sample="x"),
         lambda head: head["summary"]["pred"].pop("n_items"),
+        lambda head: head["summary"]["pred"].update(n_items=1 << 62),
         lambda head: head["definition"].update(sampling=[]),
         lambda head: head.update(not_computed=-1),
     ],
@@ -128,6 +130,59 @@ def test_figures_of_saved_estimates_are_checked(change: Any, tmp_path: Path) -> 
     fb.estimate(truth, old).save(tmp_path)
     sealed_anew(tmp_path, change)
     with pytest.raises(FileFormatError, match="contains no saved evaluation"):
+        fb.load(tmp_path)
+
+
+@pytest.mark.parametrize("value", [1 << 62, {"a": 1}, "x"])
+@pytest.mark.parametrize("name", ["iq", "bad_distance"])
+def test_scores_of_a_saved_judgement_are_numbers(name: str, value: Any, tmp_path: Path) -> None:
+    old, new, truth = ({f"{k}": k // n for k in range(24)} for n in (2, 3, 4))
+    fb.diff(old, new, truth=truth).save(tmp_path)
+    sealed_anew(tmp_path, lambda head: head["diff"]["verdict"]["scores"].update({name: value}))
+    with pytest.raises(FileFormatError, match=f"'verdict.scores.{name}' is not a number"):
+        fb.load(tmp_path)
+
+
+@pytest.mark.parametrize("level", [{"a": 1}, 2, None])
+def test_the_level_of_a_saved_result_is_a_confidence(level: Any, tmp_path: Path) -> None:
+    truth, old = ({f"{k}": k // n for k in range(24)} for n in (2, 1))
+    results = {
+        "compared": fb.compare(truth, {"old": old, "new": truth}),
+        "estimated": fb.estimate(truth, old),
+    }
+    for name, result in results.items():
+        result.save(tmp_path / name)
+        sealed_anew(
+            tmp_path / name,
+            lambda head: (head if "level" in head else head["definition"]).update(level=level),
+        )
+        with pytest.raises(FileFormatError, match="level must be a confidence"):
+            fb.load(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("save", "file", "name", "column", "why"),
+    [
+        (
+            lambda path: fb.compare({"a": 1}, {"x": {"a": 1}, "y": {"a": 2}}, bootstrap=50).save(path),
+            "deltas", "replicates", pa.array([["x"]]), "lists of numbers",
+        ),
+        (
+            lambda path: fb.sweep({"a": 1, "b": 1}, [("a", "b", 0.5)]).save(path),
+            "curve", "elm_f1", pa.nulls(1), "nulls",
+        ),
+    ],
+)  # fmt: skip
+def test_columns_of_figures_are_checked(
+    save: Any, file: str, name: str, column: Any, why: str, tmp_path: Path
+) -> None:
+    save(tmp_path)
+    path = tmp_path / f"{file}.parquet"
+    table = pq.read_table(path)
+    forged = pa.chunked_array([column] * table.num_rows, column.type)
+    pq.write_table(table.set_column(table.column_names.index(name), name, forged), path)
+    sealed_anew(tmp_path)
+    with pytest.raises(FileFormatError, match=f"column {name!r} .*{why}"):
         fb.load(tmp_path)
 
 
@@ -181,6 +236,9 @@ def test_figures_of_a_saved_sweep_are_checked(change: Any, tmp_path: Path) -> No
         lambda head: head["diff"]["changes"][0].pop("became"),
         lambda head: head["diff"]["changes"][0].update(n_clusters=None),
         lambda head: head["diff"]["changes"][0].update(n_items=[]),
+        lambda head: head["diff"].update(reading=-2),
+        lambda head: head["manifest"].pop("truth"),
+        lambda head: head.update(prediction=True),
     ],
 )
 @pytest.mark.parametrize("check", [False, True])

@@ -35,6 +35,13 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
     "tolerance": (OptionError, "tolerance", lambda: fb.constraints.check_constraints("f1", tolerance=-HUGE)),
     "engine": (OptionError, "engine", lambda: fb.compare(LABELS, {"a": OTHER}, engine=pl.Series([]))),
     "where": (OptionError, "where must be conditions", lambda: sweep.best(where=[LAZY])),
+    "long condition": (OptionError, "aaa...aaa", lambda: sweep.best(where="a" * 10**4)),
+    "long score": (OptionError, "aaa...aaa", lambda: sweep.best(where=f"{'a' * 10**4} >= 1")),
+    "long run": (
+        OptionError,
+        "aaa...aaa",
+        lambda: fb.compare(LABELS, {"a" * 10**4: OTHER}, baseline="b"),
+    ),
     "long path read": (
         FileFormatError,
         "aaa...aaa",
