@@ -75,7 +75,6 @@ from fastbcubed.types import Codes, Floats
 #: With a smaller effective number of units than this, degrees of freedom are limited (see `benchmarks/coverage.py`).
 FEW_BEHIND = 6
 
-
 Keys = NDArray[np.int64]
 #: Replicates that a thread draws at once.
 AT_ONCE = 25
@@ -374,9 +373,10 @@ def estimated(comparison: ComparisonData) -> Differences:
 def freedom_of_difference(df: Any, effective: float) -> Any:
     """Return the degrees of freedom of a difference, limited if the effective number of units is small.
 
-    Such a sample may lack large units that make most of the difference, which its variance does not show.
+    Such a sample may lack large units that make most of the difference, which its variance does not show. If one unit
+    has most of the weight, its deviation from the mean is small, and there is 1 degree of freedom.
     """
-    return np.minimum(df, FEW_DEGREES) if effective < FEW_BEHIND else df
+    return np.minimum(df, np.clip(effective - 1.0, 1.0, FEW_DEGREES)) if effective < FEW_BEHIND else df
 
 
 class DifferencesOfSums:

@@ -181,9 +181,9 @@ class Diff(DiffWithIds):
         --------
         >>> import fastbcubed as fb
         >>> d = fb.diff(list("aaabbc"), list("ppqqqr"))
-        >>> low, high = d.interval("split_rate")  # of 2/9; two components say nothing
+        >>> low, high = d.interval("split_rate")  # of 2/9; two components say little
         >>> round(low, 2), round(high, 2)
-        (0.0, 1.0)
+        (0.0, 0.89)
         """
         name = known_as(meant(which))
         metric = METRICS.get(name) if isinstance(name, str) else None

@@ -74,8 +74,8 @@ def test_what_is_printed(paths, capsys):
     out = capsys.readouterr().out
     # f1: old 2 * 0.75 / 1.75, new 2 * 0.875 / 1.875
     assert out.startswith(
-        "No clear difference between old and new: F1 0.8571 → 0.9333, +0.0762 (-0.4976 to\n"
-        "+0.6500), which stems from few groups"
+        "No clear difference between old and new: F1 0.8571 → 0.9333, +0.0762 (-0.4045 to\n"
+        "+0.5568), which stems from few groups"
     )
     assert "Comparison of 2 runs on 8 items that all of them score" in out
     # recall: old (1 + 1 + 1/2 + 1/2) / 4, new (1 + 1 + 1 + 1/2) / 4

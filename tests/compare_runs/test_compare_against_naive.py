@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import naive_compare
 import pytest
@@ -78,8 +79,8 @@ def check_deltas(table, expected, unit=None, level=0.95):
         quantile = student.ppf(
             (1 + level) / 2, expected.degrees_of_freedom(row["experiment"], row["score"], unit)
         )
-        largest = float(max(expected.shares_for(row["experiment"], unit)))
-        reach = quantile * exact.se + (largest / (1 + largest) / 2 if row["se"] else 0.0)
+        missing = expected.not_drawn(row["experiment"], row["score"], unit) if row["se"] else 0.0
+        reach = math.hypot(quantile * exact.se, NormalDist().inv_cdf((1 + level) / 2) * missing)
         low, high = float(exact.delta) - reach, float(exact.delta) + reach
         low, high = max(low, -1.0), min(high, 1.0)  # scores from 0 to 1 differ by no more
         rounding = 1e-12 * (1 + quantile)  # which the error has, and is multiplied with it

@@ -140,12 +140,31 @@ class Compared:
         )
 
     def degrees_of_freedom(self, experiment: str, score: str, unit: Units | None = None) -> float:
-        """Return 2 S2^2 / (S4 - S2^2 / U) of the sums of powers of d_u, from 1 to U - 1.
+        """Return 2 S2^2 / (S4 - S2^2 / U) / (1 + S4 / S2^2) of the sums of powers of d_u, from 1 to U - 1.
 
-        Of fewer than six units, in number or by the squares of their shares, there are 1.5 at most.
+        Of n < 6 units, in number or by the squares of their shares, there are n - 1 at most, but 1 to 1.5.
         """
         of_shares = 1 / float(sum(share**2 for share in self.shares_for(experiment, unit)))
-        return min(1.5 if of_shares < 6 else math.inf, self._satterthwaite(experiment, score, unit))
+        most = min(max(of_shares - 1, 1.0), 1.5) if of_shares < 6 else math.inf
+        return min(most, self._satterthwaite(experiment, score, unit))
+
+    def not_drawn(self, experiment: str, score: str, unit: Units | None = None) -> float:
+        """Return 0.36 L / (1 + L) of the largest unit's share L, times the larger share of P or R in an F."""
+        largest = max(self.shares_for(experiment, unit))
+        of_one = max(self._share_of_one(run, score) for run in (experiment, self.baseline))
+        return 0.36 * float(largest / (1 + largest) * of_one)
+
+    def _share_of_one(self, run: str, score: str) -> Fraction:
+        """Return the larger of alpha / P and (1 - alpha) / R, as a share of their sum, which is 1 / F."""
+        f = F_OF_MEANS.fullmatch(score)
+        if not f:
+            return Fraction(1)
+        precision, recall = (self.value(run, f[1] + part) for part in ("precision", "recall"))
+        if not precision or not recall:
+            return Fraction(1)
+        alpha = HALF if f[2] == "f1" else self.runs[run].alpha
+        terms = alpha / precision, (1 - alpha) / recall
+        return max(terms) / sum(terms)
 
     def _satterthwaite(self, experiment: str, score: str, unit: Units | None) -> float:
         moved = self.differences(experiment, score, unit)
@@ -153,7 +172,7 @@ class Compared:
         spread = fourth - second**2 / n
         if float(second) <= 1e-24 or spread <= fourth * Fraction(1, 10**13):
             return max(1, n - 1)
-        return float(min(max(2 * second**2 / spread, 1), max(1, n - 1)))
+        return float(min(max(2 * second**2 / spread / (1 + fourth / second**2), 1), max(1, n - 1)))
 
     def _own_units(self, run: str, unit: Units, subset: Iterable[Item] | None) -> set[Hashable]:
         twin = self.runs[run]

@@ -713,6 +713,6 @@ def test_a_page_within_the_memory_limit_has_no_repairs_where_these_have_no_room(
             assert ev.repairs().num_rows
         else:
             with pytest.raises(
-                OptionError, match=r"repairs would take .* at least 89 MiB, or save the result"
+                OptionError, match=r"repairs would take .* at least 89 MiB suffices, or save the result"
             ):
                 ev.repairs()

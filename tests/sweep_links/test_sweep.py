@@ -208,7 +208,7 @@ def test_no_link_may_be_best() -> None:
             r"no 'mean_f1' to put .* mean_f1 cannot be updated .* [Pp]ass thresholds=",
         ),
         ("clusters", None, MetricError, "'clusters' has no best value"),
-        ("f1", 5, OptionError, "where must be a condition such as .* not '5'"),
+        ("f1", 5, OptionError, "where must be conditions such as .* not 5"),
         ("f1", "precision", OptionError, 'such as "precision >= 0.98"'),
         ("f1", "recall >= 2", OptionError, "recall is at most 1"),
         ("f1", "presision >= 0.5", OptionError, "Did you mean 'precision'"),
