@@ -16,6 +16,8 @@ from fastbcubed.types import Floats
 
 #: Degrees of freedom above which an expansion around the normal quantile is accurate to 1e-10.
 MANY = 200
+#: Degrees of freedom above which the quantile is the normal one to the last bit; powers of larger ones overflow.
+MOST_DEGREES = 1e30
 #: How much the variance is underestimated if few influences dominate, divided by their effective number: for means with
 #: an upper end, other means, and other scores (see `benchmarks/coverage.py`).
 LESS_VARIANCE_OF_MEANS, LESS_VARIANCE_OF_AMOUNTS, LESS_VARIANCE_OF_SUMS = 1.0, 3.0, 8.0
@@ -275,13 +277,13 @@ def _share(odds: float) -> float:
 def t_quantile(level: float, df: float) -> float:
     """Return the two-sided quantile of Student's t for this confidence level.
 
-    >>> round(t_quantile(0.95, 10), 6), round(t_quantile(0.95, 1_000_000), 6), round(t_quantile(0.95, 2.5), 6)
-    (2.228139, 1.959966, 3.574655)
+    >>> [round(t_quantile(0.95, df), 6) for df in (2.5, 10, 1_000_000, 1e300)]
+    [3.574655, 2.228139, 1.959966, 1.959964]
     """
     if df >= MANY:
         from statistics import NormalDist
 
-        return _expanded(NormalDist().inv_cdf((1 + level) / 2), df)
+        return _expanded(NormalDist().inv_cdf((1 + level) / 2), min(df, MOST_DEGREES))
     near, far = 0.0, math.pi / 2
     for _ in range(80):
         middle = (near + far) / 2

@@ -373,7 +373,9 @@ class Estimates(Result):
         names = ("estimate", "se", "unadjusted", "n_clusters", "df", "effective", "ceiling")
         rows, definition = tables["estimates"].to_pylist(), dict(head["definition"])
         definition["beta"] = beta_in(definition)
-        require_shape(definition, {"sampling": str, "missing": str}, "definition")
+        require_shape(
+            definition, {"sampling": str, "missing": str, "population_clusters": (int, None)}, "definition"
+        )
         check_level(definition["level"])
         require_shape(head["summary"], _SUMMARY, "summary")
         own = {row["score"]: Estimate(*(row[name] for name in names)) for row in rows}

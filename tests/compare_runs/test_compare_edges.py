@@ -679,7 +679,7 @@ def test_of_several_runs_the_best_is_named_and_those_that_are_as_good():
     assert fb.compare(truth, named_best, baseline="best").baseline == "best"
     assert "<td>yes</td>" in cmp.report().html and json.loads(cmp.to_json())["ranking"][0]["run"] == "good"
     only_good = fb.compare(truth, {name: pairs_of(split[name]) for name in ("old", "worst", "new")})
-    assert repr(only_good).startswith("new has the best F1, 0.96104, ahead of old by 0.104 (0.030 to 0.178).")
+    assert repr(only_good).startswith("new has the best F1, 0.96104, ahead of old by 0.104 (0.041 to 0.166).")
 
 
 def test_of_runs_that_lack_unlike_items_none_is_called_best():
