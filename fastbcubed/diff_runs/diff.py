@@ -147,7 +147,7 @@ def diff(
     memory_limit : int or str, optional
         Bytes that the disk engine may use. With a truth, rows that need more than the limit raise an error.
     spill_dir : path, optional
-        Where the disk engine spills.
+        Directory for the disk engine's spilled files.
     threads : int, optional
         All cores of the process by default. The scores do not depend on it.
     progress : bool or callable, optional

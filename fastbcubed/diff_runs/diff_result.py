@@ -81,7 +81,7 @@ class Diff(DiffWithIds):
     definition : dict
         The definition of the scores: average, weighting, policies.
     reading : dict
-        How the columns of each side were read, why, and how else they could be read.
+        How the columns of each side were read, the reason, and other possible readings.
     manifest : dict
         Versions, engine, the arguments passed, and the number of rows and the fingerprint of each side.
     coverage : SharedItems

@@ -214,9 +214,9 @@ class Clustering:
     name : str
         Name of the clustering in messages: "the truth", "the prediction", or a path.
     reading : Reading or None
-        How the columns of the table were read, why, and how else they could have been.
+        How the columns of the table were read, the reason, and other possible readings.
     links : Connected or None
-        How it was made from links, if it was.
+        How the clustering was made from links; None if it was not.
 
     Examples
     --------
@@ -387,7 +387,7 @@ class Clustering:
         mapping : dict
             From item to cluster or clusters. An empty set is a null label.
         overlapping : bool, optional
-            Whether an item may be in several clusters; if not, that raises OverlapError.
+            Whether an item may be in several clusters; if False, such an item raises OverlapError.
         name : str, optional
             Name of the clustering in messages.
 
@@ -566,11 +566,11 @@ class Clustering:
             ``right_id``, ``id1`` and ``id2``.
         score : str, optional
             The column of scores; by default ``match_probability``, ``match_weight``, ``score``, ... or the only
-            column left.
+            remaining column.
         threshold : float, optional
             The score that a link needs to connect its items. By default all links connect.
         ascending : bool
-            Whether scores are distances, so that links at or below the threshold, which it needs, connect.
+            Whether scores are distances, so that links at or below the threshold connect; requires `threshold`.
         verdict : str or False, optional
             The column that says whether two items match: same, different or unsure, or other words for these, such as
             yes and no, true and false, 1 and 0. Only matches connect. A column that looks like one must be named;
@@ -588,8 +588,8 @@ class Clustering:
         name : str, optional
             Name of the clustering in messages; paths keep theirs.
         memory_limit : int or str, optional
-            Bytes by which the process may grow, or a string such as "2GiB". Links that need more raise, before
-            reading or as soon as it is known. No limit by default.
+            Bytes by which the process may grow, or a string such as "2GiB". Links that need more raise an error, before
+            they are read or as soon as the need is known. No limit by default.
 
         Returns
         -------
@@ -604,7 +604,7 @@ class Clustering:
         LinkError
             If a score is null, NaN, or an integer that floats round, or a link has an item outside `items`.
         ColumnError
-            If columns are missing or ambiguous, or one that is not named has verdicts.
+            If columns are missing or ambiguous, or a column that is not named has verdicts.
         JudgementError
             If a value in the column of verdicts is not a verdict.
         OptionError
@@ -613,8 +613,8 @@ class Clustering:
         Warns
         -----
         EvaluationWarning
-            If links with low scores connect, as there is no threshold; if a threshold is beyond all scores; if items
-            judged not to match are connected through others.
+            If links with low scores connect, because there is no threshold; if a threshold is beyond all scores; if
+            items judged not to match are connected through others.
 
         Notes
         -----
@@ -727,7 +727,7 @@ class Clustering:
             The table. Arrow data are not copied; only the needed columns of files are read. An item in
             several clusters has several rows, or a list of clusters.
         item, cluster : str or list of str
-            Their columns; a list makes a composite id. If the table lacks a default name, the only column left
+            Their columns; a list makes a composite id. If a default name is missing, the only remaining column
             is used, or the one written by Splink, Zingg, dedupe or Senzing.
         weight : str, optional
             The column of weights.

@@ -115,8 +115,8 @@ def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0
 
     Notes
     -----
-    Being better than chance says little about how good a score is: with many items, nearly any clustering made from
-    the data is. See `interval` for how certain a score is.
+    A score better than chance need not be good: with many items, nearly every clustering made from the data has one.
+    See `interval` for how certain a score is.
 
     Examples
     --------

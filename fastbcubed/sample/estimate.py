@@ -670,7 +670,7 @@ def estimate_pairs(
         The result of `Diff.sample_pairs`, as a frame, an Arrow table or a file (Parquet, CSV, JSON lines), with
         verdicts in the column "verdict": "same", "different" or "unsure"; yes, 1 and true also mean "same", and no, 0
         and false mean "different". It must have all rows, in any order, and the columns pair, repeats, score,
-        n_pairs, change, probability, sign and z, and stratum, share and self_pairs if they were there. The
+        n_pairs, change, probability, sign and z, and stratum, share and self_pairs if it has these. The
         clusterings are not needed. With `prediction`, labelled pairs in any form that links can have (a table, a
         path, arrays or tuples), with two items and a verdict in these words; pairs without a verdict are ignored.
         Each pair may occur only once.

@@ -188,8 +188,8 @@ class Estimates(Result):
         In 1,000 simulated samples of 200 and of 400 true clusters, where a tenth of the predicted clusters merged
         three, six or fifteen true clusters, 95 % intervals covered the scores of the population in 92 to 97 % of
         samples; they covered recall by item and by true cluster, which few clusters reduced, in 95 to 99 %, and
-        pair_recall in 91 to 97 %. It makes no difference if two merged clusters are both drawn, because the errors of
-        each do not depend on that.
+        pair_recall in 91 to 97 %. Drawing two merged clusters together makes no difference, because the errors of
+        each do not depend on the other.
 
         Examples
         --------

@@ -138,8 +138,8 @@ def sweep(
         `items` lists all items. Items that are not scored still connect others.
     memory_limit : int or str, optional
         Bytes by which the process may grow, or a string such as "8GiB". Sweeps do not spill to disk: one that needs
-        more raises an error that states how much, before the links are read or as soon as it is known. No limit by
-        default.
+        more raises an error that states how much, before the links are read or as soon as the need is known. No limit
+        by default.
     threads, progress
         As for `evaluate`.
 

@@ -329,7 +329,7 @@ class Sweep(Result):
         MetricError
             If the curve has no such score.
         OptionError
-            If no threshold meets the conditions, or the score or cost is finite at none that does.
+            If no threshold meets the conditions, or the score or cost is not finite at any threshold that meets them.
 
         Examples
         --------
@@ -625,9 +625,9 @@ class Sweep(Result):
         Returns
         -------
         Stages
-            Recall and pair recall if every link were judged correctly (no threshold brings back what is missing there),
-            if the links that the threshold uses were, and of the actual clusters; and the recall that each stage loses:
-            blocking, threshold, merging. `table()` lists them.
+            Recall and pair recall if every link were judged correctly (no threshold can recover the missing pairs), if
+            the links that the threshold uses were judged correctly, and of the actual clusters; and the recall
+            that each stage loses: blocking, threshold, merging. `table()` lists them.
 
         Raises
         ------
