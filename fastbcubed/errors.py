@@ -255,7 +255,7 @@ class OverlapError(FastBCubedError):
 
 
 class AlignmentError(FastBCubedError):
-    """The two sides cannot be aligned: lengths, indexes or unmatched items."""
+    """The two sides cannot be aligned: their lengths or indexes differ, or items are unmatched."""
 
 
 class EmptyInputError(FastBCubedError):

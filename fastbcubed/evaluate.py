@@ -349,10 +349,10 @@ def extended_bcubed(truth: Any, prediction: Any, *, weight: Any = None, **option
     counts once in these means, by its weight, no matter how many clusters are shared. A repeated cluster counts twice.
 
     Items in the same clusters on both sides form one cell. Pairs with g and c of 0 or 1 are counted through the
-    intersections of true and predicted clusters; the cost is the sum over cells of their number of true times their
-    number of predicted clusters. Other pairs are found through pairs of clusters that two cells share or, for a cell
-    with more than 8 clusters on a side, by searching all of these clusters but the largest. So a cluster of a million
-    items costs a million steps, no matter how many of them are in a second cluster.
+    intersections of true and predicted clusters; the cost is the sum, over cells, of the number of true clusters times
+    the number of predicted clusters. Other pairs are found through pairs of clusters that two cells share or, for a
+    cell with more than 8 clusters on a side, by searching all of these clusters but the largest. So a cluster of a
+    million items costs a million steps, no matter how many of them are in a second cluster.
 
     References
     ----------

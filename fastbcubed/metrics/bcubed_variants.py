@@ -185,7 +185,7 @@ ADAPTED: dict[str, Any] = {
     """,
 )
 def adapted_bcubed_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """BCubed precision for unbalanced data: two members of the predicted cluster must belong."""
+    """BCubed precision for unbalanced data: mean squared share of an item's predicted cluster that belongs with it."""
     share = tp / (tp + fp)
     return share * share
 
@@ -200,7 +200,7 @@ def adapted_bcubed_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> 
     """,
 )
 def adapted_bcubed_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """BCubed recall for unbalanced data: two members of the true cluster must be found."""
+    """BCubed recall for unbalanced data: mean squared share of an item's true cluster that is found with it."""
     share = tp / (tp + fn)
     return share * share
 

@@ -246,7 +246,7 @@ def bad_distance(of: ItemSets) -> Floats:
     **GOOD,
 )
 def good_index(of: ItemSets) -> Floats:
-    """Mean over items of the part of an item's two clusters that both share and that belongs with it."""
+    """Mean over items of the share of an item's two clusters that is in both and belongs with it."""
     return of.good_stable / _both(of)
 
 
@@ -269,7 +269,7 @@ def bad_index(of: ItemSets) -> Floats:
     "w(E and I) / w(E) - w(B and I) / w(B)",
     low=-1.0,
     use="Use it for the change in precision from one run to the next, by item and by slice.",
-    caution="Alone, it favours splitting: read it with delta_recall.",
+    caution="On its own, it favours splitting: read it with delta_recall.",
     example=_worked("delta_precision", "(1/3 + 1/3 + 1/3 + 1/6 - 1/6) / 6 = 1/6", "0.166666666667"),
     **GOOD,
 )
@@ -284,7 +284,7 @@ def delta_precision(of: ItemSets) -> Floats:
     "(w(E and I) - w(B and I)) / w(I)",
     low=-1.0,
     use="Use it for the change in recall from one run to the next, by item and by slice.",
-    caution="Alone, it favours merging: read it with delta_precision.",
+    caution="On its own, it favours merging: read it with delta_precision.",
     example=_worked("delta_recall", "(1/2 + 1/2) / 6 = 1/6, of c and d", "0.166666666667"),
     **GOOD,
 )

@@ -148,7 +148,7 @@ def muc(
 
 @three_scores(
     "(max over one-to-one pairings of sum over pairs of n) / sum over entities of the {side} of {x}",
-    "Share of the mentions of the {side} that entities paired one to one have in common.",
+    "Share of the {side}'s mentions that are in both entities of a pair of the best one-to-one pairing.",
     of=("entities", "pairing of mentions"),
     source="Luo 2005",
     paired=True,
@@ -250,12 +250,13 @@ def ceaf_e(
 
 
 @three_scores(
-    "(W / W{x} + B / B{x}) / 2, with W{x} the number of links within and B{x} that of links between the entities of the"
-    " {side}, W and B those of them that the {other} has; one of the two if the key has links of only one kind",
+    "(W / W{x} + B / B{x}) / 2, where W{x} and B{x} are the numbers of links within and between the entities of the"
+    " {side}, and W and B the numbers of those that are also in the {other}. If the key has links of only one kind, the"
+    " score is the term of this kind",
     "Share of the {side}'s links that are also in the {other}: mean over links within and between entities.",
-    f1="(2 W / (Wk + Wr) + 2 B / (Bk + Br)) / 2, with Wk and Wr the number of links within the entities of key and"
-    " response, W that of both, and Bk, Br and B the same of links between entities; one of the two if the key has"
-    " links of only one kind",
+    f1="(2 W / (Wk + Wr) + 2 B / (Bk + Br)) / 2, where Wk and Wr are the numbers of links within the entities of the"
+    " key and of the response, W is the number of links in both, and Bk, Br and B are those of links between entities."
+    " If the key has links of only one kind, the score is the term of this kind",
     of="links",
     source="Luo et al. 2014",
     use="Use it to compare with papers on coreference that report BLANC, where links between entities count too;"

@@ -22,8 +22,8 @@ from fastbcubed.types import Floats
 Amount = Any
 BITS = 1 / math.log(2)
 NOTE = (
-    "C and K are the true and the predicted cluster of a random item, drawn by weight if there are weights;"
-    " n items in all. H(C) is the entropy of C, and H(C|K) what remains of it once K is known, in bits."
+    "C and K are the true and the predicted cluster of a random item, drawn in proportion to its weight, and n is the"
+    " number of items. H(C) is the entropy of C, and H(C|K) what remains of it once K is known, in bits."
 )
 
 entropy = Family("entropy", low=0.0)

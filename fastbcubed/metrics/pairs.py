@@ -253,7 +253,7 @@ def pair_fowlkes_mallows(tp: Number, fp: Number, fn: Number, tn: Number) -> Numb
     source="Mirkin 1996",
     use="Use it if you want a metric distance between partitions that counts pairs; variation_of_information is one in"
     " bits.",
-    caution="It counts pairs, in numbers that cannot be compared between data sets.",
+    caution="It is a number of pairs, which cannot be compared between data sets.",
     example="""
     >>> mirkin(list("aaabb"), [1, 1, 2, 2, 2])  # 2 * (2 + 2)
     8.0
