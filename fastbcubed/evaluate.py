@@ -122,8 +122,8 @@ def evaluate(
         A directory to write the result to; see `Evaluation.save`. Write access is checked
         before the work.
     keep : {"scores", "cells", "items"}, optional
-        How much of the result to write to `out`; with the disk engine, how much to hold. By default "cells"; but
-        without `out` and `repairs`, "scores" if the disk has no room for the cells, and a note says so.
+        How much of the result to write to `out`; with the disk engine, how much to hold. The default is
+        "cells"; if neither `out` nor `repairs` is given and the cells do not fit on disk, "scores", with a note.
     repairs : int
         Number of repairs to write as ``repairs.parquet``, which requires `out`; see `Evaluation.repairs`.
     paths : bool

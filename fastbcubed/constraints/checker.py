@@ -211,7 +211,7 @@ class ConstraintReport(Mapping[str, Finding]):
     score : str
         Name of the score.
     greater_is_better : bool
-        The direction of the score that was assumed.
+        The direction assumed for the score.
     findings : dict of str to Finding
         The outcome of each check, by name of the constraint or property.
     test_cases : str

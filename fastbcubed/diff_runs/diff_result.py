@@ -128,8 +128,8 @@ class Diff(DiffWithIds):
         ----------
         which : str or callable
             The name of a score, including scores that judge the change if there is a truth; or a function
-            ``f(tp, fp, fn, tn) -> array`` of the items that stayed with an item, were merged with it, were split off
-            it, and all others. The result is its mean over items.
+            ``f(tp, fp, fn, tn) -> array``. For each item, its arguments are the weights of the items that stayed with
+            it, were merged with it, were split off from it, and of all others. The result is its mean over items.
 
         Returns
         -------

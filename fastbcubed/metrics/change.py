@@ -136,7 +136,7 @@ def good_split_rate(of: ItemSets) -> Floats:
     **BAD,
 )
 def bad_split_rate(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's baseline cluster that was split off it although it belongs with it."""
+    """Mean over items of the share of an item's baseline cluster that was split off but belongs with it."""
     return of.bad_split / (of.stable + of.split)
 
 
@@ -184,7 +184,7 @@ def good_split_distance(of: ItemSets) -> Floats:
     **BAD,
 )
 def bad_split_distance(of: ItemSets) -> Floats:
-    """Mean over items of the part of an item's two clusters that was split off it although it belongs with it."""
+    """Mean over items of the share of an item's two clusters that was split off but belongs with it."""
     return of.bad_split / _both(of)
 
 
@@ -260,7 +260,7 @@ def good_index(of: ItemSets) -> Floats:
     **BAD,
 )
 def bad_index(of: ItemSets) -> Floats:
-    """Mean over items of the part of an item's two clusters that both share although it does not belong with it."""
+    """Mean over items of the share of an item's two clusters that is in both but does not belong with it."""
     return of.bad_stable / _both(of)
 
 

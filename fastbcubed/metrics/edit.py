@@ -20,7 +20,7 @@ of_moves = partial(edit.of_sums, of=("clusters", "majorities"))
     " predicted clusters, m of which can keep a class of their own, that of a largest cell",
     source="Pantel and Lin 2002",
     note=STEPS,
-    use="Use it to say how many merges of two clusters and moves of one item people need to repair a prediction;"
+    use="Use it to count the merges of two clusters and the moves of single items that repair a prediction;"
     " basic_merge_distance counts splits instead of moves.",
     caution="It counts steps, of which a large data set has more: do not compare it between data sets.",
     worked="(4 - (2 + 1)) + (2 - 2)",

@@ -418,7 +418,7 @@ _CONTINGENCY = """contingency : Contingency, table or matrix, optional
 """
 
 _IN_PLACE = """OptionError
-    If there are neither labels nor a contingency, or both{or_option}.
+    If labels and a contingency are both given or both missing{or_option}.
 """
 
 _LABELS_OF_COVERS = """labels_true, labels_pred : array-like of shape (n_items,), dict or Clustering

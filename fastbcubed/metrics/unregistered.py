@@ -60,7 +60,7 @@ def pointwise_score(
         If there are no items, if the two sides differ in length, or if a label or a weight is
         missing or invalid. Every error below is a subclass.
     OptionError
-        If the formula cannot be called, or there are neither labels nor a contingency, or both.
+        If the formula is not callable, or if labels and a contingency are both given or both missing.
 
     Notes
     -----
@@ -181,7 +181,7 @@ def exact_match(
         If there are no items, if the two sides differ in length, or if a label is missing or invalid. Every
         error below is a subclass.
     OptionError
-        If there are neither labels nor a contingency, or both.
+        If labels and a contingency are both given or both missing.
 
     Notes
     -----
@@ -240,8 +240,8 @@ def merge_distance(
         If there are no items, if the two sides differ in length, or if a label or a weight is missing
         or invalid. Every error below is a subclass.
     OptionError
-        If a cost is neither a number nor a function, or there are neither labels nor a contingency, or
-        both.
+        If a cost is neither a number nor a function, or labels and a contingency are both given or both
+        missing.
     MetricError
         If the cost of some steps depends on their order (tried on blocks of the data and on small ones),
         if a function does not give one finite number for each pair, or if the contingency counts items
