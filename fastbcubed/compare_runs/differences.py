@@ -511,8 +511,13 @@ def _of_column(comparison: ComparisonData, metrics: Sequence[Metric], said: list
     powers = [[powers_of(own[m.name].moved - before[m.name].moved) for m in metrics] for own in moved]
     drawing = None
     if comparison.n_bootstrap:
-        drawing = Drawing(content_of_values(values), [units] * len(evs), True)
-    single = np.zeros(len(evs), np.bool_)  # all runs have the same rows
+        tables = (ev.contingency.rows for ev in evs)
+        of_rows = [np.full(table.n_rows, -1, units.dtype) for table in tables if table is not None]
+        # Scored rows have the same numbers in all runs, which may have other rows after these.
+        for own in of_rows:
+            own[rows.rows] = units[rows.rows]
+        drawing = Drawing(content_of_values(values), of_rows, True)
+    single = np.zeros(len(evs), np.bool_)  # all runs score the same rows
     of_cells = None
     if not said:
         codes = [unit_of_cells(ev.contingency, rows.rows, rows.code) for ev in evs]

@@ -268,3 +268,23 @@ def test_units_of_a_column_of_any_type(values):
     assert ends(found[0]) == ends(found[1])
     low, high = ends(found[0])["new", "precision"]
     assert low < high
+
+
+def test_units_of_a_column_where_runs_have_other_items_too():
+    """Replicates are those of the items that all runs score, whatever else the runs and the truth have."""
+    truth = {
+        "item": list(range(12)),
+        "cluster": [k // 3 for k in range(12)],
+        "town": [k // 6 for k in range(12)],
+    }
+    runs = {
+        "old": {k: k // 2 for k in range(2, 11)},
+        "new": {k: k // 4 for k in (*range(30, 34), *range(1, 12))},
+    }
+    common = {k for k in range(12) if all(k in run for run in runs.values())}
+    only = {name: {k: c for k, c in run.items() if k in common} for name, run in runs.items()}
+    found, expected = (
+        fb.compare(pa.table(truth), each, unit="town", bootstrap=100, seed=3).deltas().to_pylist()
+        for each in (runs, only)
+    )
+    assert found == expected
