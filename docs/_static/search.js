@@ -218,10 +218,10 @@ function search(query) {
     return { word, all, weight: STOPS.has(word) || /^[\d.]+$/.test(word) ? rarity / 6 : rarity };
   });
   const sum = words.reduce((total, { weight }) => total + weight, 0);
-  const told = words.filter(({ word, weight }) => weight > 0 && !STOPS.has(word));
-  const pairs = told
+  const chosen = words.filter(({ word, weight }) => weight > 0 && !STOPS.has(word));
+  const pairs = chosen
     .slice(1)
-    .map(({ word, weight }, k) => [` ${stem(told[k].word)} ${stem(word)} `, (weight + told[k].weight) / 2]);
+    .map(({ word, weight }, k) => [` ${stem(chosen[k].word)} ${stem(word)} `, (weight + chosen[k].weight) / 2]);
   const results = places.map((place) => {
     let [score, covered] = [place.names.includes(whole) ? 100 : 0, 0];
     for (const { all, weight } of words) {
