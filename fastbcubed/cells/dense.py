@@ -181,11 +181,9 @@ class PairTable:
         """Return the table that suits the rows; None if few rows have the same pair of keys."""
         n_rows = true_keys.size
         if n_rows < FEWEST_TO_SAMPLE:  # searching for frequent pairs would cost as much time as they save
-            if (
-                n_rows < FEWEST_ROWS
-                or cls._box(n_rows, true_keys[::64], pred_keys[::64], ROWS_PER_CELL) is None
-            ):
-                return None  # the ranges of some keys are too wide already
+            some = true_keys[::64], pred_keys[::64]  # of which the ranges may be too wide already
+            if n_rows < FEWEST_ROWS or cls._box(n_rows, *some, ROWS_PER_CELL) is None:
+                return None
             return cls._box(n_rows, true_keys, pred_keys, ROWS_PER_CELL)
         rows = sampled_rows(n_rows)
         true, pred = true_keys[rows], pred_keys[rows]

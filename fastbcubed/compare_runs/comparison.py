@@ -35,14 +35,14 @@ from fastbcubed.results.table import Table
 from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import from_saved
 from fastbcubed.runtime.object_attributes import cached_property, documented
-from fastbcubed.runtime.saved_figures import require_shape, with_nan
+from fastbcubed.runtime.saved_figures import NUMBER, require_shape, with_nan
 
 __all__ = ["Comparison"]
 
 
 #: The scores of a run on its own items in a manifest.
 _OWN_SCORES = {
-    **{name + end: (float, None) for name in ("precision", "recall", "f1") for end in ("", "_if_alone")},
+    **{name + end: NUMBER for name in ("precision", "recall", "f1") for end in ("", "_if_alone")},
     "exact": bool,
 }
 

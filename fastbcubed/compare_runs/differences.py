@@ -39,6 +39,7 @@ from fastbcubed.results.influences import (
     Moves,
     Powers,
     RunScores,
+    by_run,
     is_mean,
     means_of,
     needed_by,
@@ -313,8 +314,8 @@ def table_of_deltas(comparison: ComparisonData, found: Differences, level: float
 
 def _by_run(comparison: ComparisonData, metrics: Sequence[Metric]) -> Floats:
     """Return the values of scores in each run. Shape (n_runs, n_metrics)."""
-    n, values = len(comparison), comparison._values
-    return np.reshape([values[m.name] for m in metrics], (-1, n)).T
+    values = comparison._values
+    return by_run([values[m.name] for m in metrics], len(comparison))
 
 
 def estimated(comparison: ComparisonData) -> Differences:

@@ -379,9 +379,8 @@ def match_items(true, pred, part_from, part_to, space, pred_of_true, lacking, va
     if n_true + d - c < FEW_ROWS:
         return NotImplemented
     firsts, numbers = number_groups(np.concatenate((true[0][a:b], pred[0][c:d])))
-    first = firsts[
-        numbers[n_true:]
-    ]  # the true row with the item of each predicted row, else the first predicted one
+    # The true row with the item of each predicted row, or the first predicted row with this item.
+    first = firsts[numbers[n_true:]]
     own, begins = np.unique(first, return_index=True)  # the first of several predicted rows
     is_match = np.zeros(d - c, np.bool_)
     is_match[begins[own < n_true]] = True

@@ -105,7 +105,7 @@ class RunScores:
         from fastbcubed.metrics import compiled
 
         by_score = {m.name: np.array([own[m.name] for own in means]) for m in needed}
-        origins = _by_run([*by_score.values()], len(tables))
+        origins = by_run([*by_score.values()], len(tables))
         fast, formulas = _compiled(tables[0], needed)
         origins[:, fast] = compiled.origins(formulas)
         others = np.setdiff1d(np.arange(len(needed)), fast, assume_unique=True)
@@ -127,15 +127,15 @@ class RunScores:
     def sizes(self) -> Floats:
         """Return the largest mean behind each score. Shape (n_runs, n_metrics)."""
         largest = [np.max([np.abs(self.means[name]) for name, _ in parts], axis=0) for parts in self.slopes]
-        return _by_run(largest, len(self.origins))
+        return by_run(largest, len(self.origins))
 
     def shares_of_one_mean(self) -> Floats:
         """Return `share_of_one_mean` of each score. Shape (n_runs, n_metrics)."""
         shares = [share_of_one_mean(parts, self.means) for parts in self.slopes]
-        return _by_run(shares, len(self.origins))
+        return by_run(shares, len(self.origins))
 
 
-def _by_run(by_score: Sequence[Floats], n_runs: int) -> Floats:
+def by_run(by_score: Sequence[Floats], n_runs: int) -> Floats:
     """Return the values of each run, given those of each score."""
     return np.reshape(by_score, (-1, n_runs)).T.copy()
 
@@ -154,7 +154,7 @@ class Moves(NamedTuple):
     def of(cls, runs: RunScores, baseline: int | None = None) -> Moves:
         """Compute the derivatives for all runs; without a baseline, there must be one run."""
         of_scores = runs.coefficients()
-        away = _deviations(runs.origins, _by_run([*runs.means.values()], len(runs.origins)))
+        away = _deviations(runs.origins, by_run([*runs.means.values()], len(runs.origins)))
         of_shares = np.array([slopes @ own for slopes, own in zip(of_scores, away, strict=True)])
         if baseline is None:
             of_scores, of_shares = (

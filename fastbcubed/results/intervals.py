@@ -171,9 +171,7 @@ def of_difference(
     if error == delta == 0 and math.isfinite(metric.high):
         reach = share_not_seen(df, level)
     else:
-        reach = t_quantile(level, df) * error
-        if error > 0 and not_drawn > 0:
-            reach = widened(reach, not_drawn, level)
+        reach = widened(t_quantile(level, df) * error, not_drawn if error > 0 else 0.0, level)
     most = metric.high - metric.low  # the largest possible difference
     return Interval(max(delta - reach, -most), min(delta + reach, most))
 

@@ -57,7 +57,7 @@ from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import from_saved
 from fastbcubed.runtime.memory_budget import release, require_within
 from fastbcubed.runtime.output_files import NO_BYTES, Stamp, open_regular, stamp_of
-from fastbcubed.runtime.saved_figures import NUMBERS, numbers_in, require_shape, texts_in, with_nan
+from fastbcubed.runtime.saved_figures import NUMBER, NUMBERS, numbers_in, require_shape, texts_in, with_nan
 
 #: Maximum number of attempts to open the files if another process is replacing them.
 ATTEMPTS = 8
@@ -344,7 +344,7 @@ _OUTCOMES = [
     {
         **dict.fromkeys(("side", "outcome"), str),
         **dict.fromkeys(("n_clusters", "n_items"), int),
-        **dict.fromkeys(("weight", "precision_loss", "recall_loss"), (float, None)),
+        **dict.fromkeys(("weight", "precision_loss", "recall_loss"), NUMBER),
     }
 ]
 

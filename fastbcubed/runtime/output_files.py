@@ -343,18 +343,17 @@ NO_BYTES = Stamp(0, 0)
 
 def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading; raise FileFormatError for a pipe, a device, a directory or a missing file."""
+    name = short(str(path))
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise FileFormatError(f"{short(str(path))} is not a regular file")
+            raise FileFormatError(f"{name} is not a regular file")
         file = open(path, "rb", opener=_open_at_once)
     except (OSError, ValueError) as error:
-        raise FileFormatError(
-            f"cannot read {short(str(path))}: {getattr(error, 'strerror', None) or error}"
-        ) from error
+        raise FileFormatError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # checked again: the path may have been replaced
         return file
     file.close()
-    raise FileFormatError(f"{short(str(path))} is not a regular file")
+    raise FileFormatError(f"{name} is not a regular file")
 
 
 def _open_at_once(path: str, flags: int) -> int:

@@ -11,7 +11,10 @@ from fastbcubed.errors import quoted
 #: Whole numbers beyond this are no figures, as floats cannot hold them all.
 MOST = 1 << 53
 #: A number or null; figures of which all are such numbers.
-NUMBER, NUMBERS = (float, None), {str: (float, None)}
+NUMBER: Any = (float, None)
+NUMBERS = {str: NUMBER}
+#: What a value of a type in a shape is, and what messages call it.
+KINDS: dict[Any, tuple[Any, str]] = {float: (int | float, "number"), int: (int, "count"), str: (str, "text")}
 
 
 def require_shape(value: Any, shape: Any, name: str) -> None:
@@ -45,7 +48,7 @@ def require_shape(value: Any, shape: Any, name: str) -> None:
         for k, own in enumerate(value):
             require_shape(own, shape[0], f"{name}.{k}")
     else:
-        kind, what = {float: (int | float, "number"), int: (int, "count")}.get(shape, (shape, shape.__name__))
+        kind, what = KINDS.get(shape, (shape, shape.__name__))
         wrong = not isinstance(value, kind) or (isinstance(value, bool) and shape is not bool)
         if wrong or (shape is int and value < 0) or (type(value) is int and abs(value) > MOST):
             raise TypeError(f"{quoted(name)} is not a {what}")
@@ -63,12 +66,7 @@ def numbers_in(values: Mapping[str, Any], names: Iterable[str] | None = None) ->
     """Return figures of a manifest, all or with these names, NaN for None; raise if they are not numbers."""
     found = with_nan(values if names is None else {name: values[name] for name in names})
     for name, value in found.items():
-        if (
-            not isinstance(value, int | float)
-            or isinstance(value, bool)
-            or (type(value) is int and abs(value) > MOST)
-        ):
-            raise TypeError(f"{quoted(name)} is not a number")
+        require_shape(value, float, name)
     return found
 
 
@@ -76,6 +74,5 @@ def texts_in(values: Mapping[str, Any]) -> dict[str, str]:
     """Return texts of a manifest by name; raise if they are not texts."""
     found = dict(values)
     for name, value in found.items():
-        if not isinstance(value, str):
-            raise TypeError(f"{quoted(name)} is not a text")
+        require_shape(value, str, name)
     return found

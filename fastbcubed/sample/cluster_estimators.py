@@ -300,7 +300,7 @@ class Difference(NamedTuple):
 #: The standard error due to clusters that were not drawn, as a fraction of what one more cluster, as large as the
 #: largest, could change: for means, and for scores of pairs and whole clusters (see `benchmarks/sampled_runs.py`). It
 #: is smaller than that of components (`results.intervals`), because a wrong merge does not enlarge a true cluster.
-NOT_DRAWN_OF_MEANS, NOT_DRAWN_OF_OTHERS = 0.12, 0.2
+CLUSTER_NOT_DRAWN_OF_MEANS, CLUSTER_NOT_DRAWN_OF_OTHERS = 0.12, 0.2
 
 
 def difference(before: Moved, after: Moved, draws: Counts, left_to_draw: float) -> Difference:
@@ -315,7 +315,7 @@ def difference(before: Moved, after: Moved, draws: Counts, left_to_draw: float) 
         after.by_cluster - before.by_cluster, np.max(np.abs(after.by_cluster), initial=0.0)
     )
     error, df = squares_of_draws(moved, draws, 1.0)
-    fraction = NOT_DRAWN_OF_MEANS if after.mean else NOT_DRAWN_OF_OTHERS
+    fraction = CLUSTER_NOT_DRAWN_OF_MEANS if after.mean else CLUSTER_NOT_DRAWN_OF_OTHERS
     not_drawn = fraction * max(before.another, after.another) if error else 0.0
     left = math.sqrt(left_to_draw)
     if not df:

@@ -54,7 +54,7 @@ from fastbcubed.results.table import Table, refuse_table_verb
 from fastbcubed.results.warnings import from_saved
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.old_names import under_old_name
-from fastbcubed.runtime.saved_figures import NUMBERS, require_shape, texts_in
+from fastbcubed.runtime.saved_figures import NUMBER, NUMBERS, require_shape, texts_in
 from fastbcubed.sample.cluster_estimators import (
     DESCRIPTIVE,
     MAY_EXCEED,
@@ -74,9 +74,9 @@ CHARTED, LISTED = 20, 100
 NAMED = 5
 #: The summary in a manifest.
 _SUMMARY = {
-    "sample": {str: (float, None)} | dict.fromkeys(("n_clusters", "n_draws", "n_items", "n_missing"), int),
-    "true": {"hill": NUMBERS, "mean_cluster_size": (float, None)},
-    "pred": {"n_items": int, "n_clusters": int, "mean_cluster_size": (float, None)},
+    "sample": NUMBERS | dict.fromkeys(("n_clusters", "n_draws", "n_items", "n_missing"), int),
+    "true": {"hill": NUMBERS, "mean_cluster_size": NUMBER},
+    "pred": {"n_items": int, "n_clusters": int, "mean_cluster_size": NUMBER},
 }
 
 

@@ -80,9 +80,8 @@ def restored(cls: type[Any], head: Mapping[str, Any], tables: Mapping[str, pa.Ta
     ev, precision = evaluation_of(own["at_best"]), np.dtype(own["precision"])
     fields = {name: each for name, each in own["columns"].items() if name in LinkColumns._fields}
     columns, known = LinkColumns(**fields), (own["complete"], precision)
-    require_shape(
-        columns._asdict(), _COLUMNS, "columns"
-    )  # with the defaults of what earlier versions did not save
+    # Earlier versions did not save all columns, so the defaults count.
+    require_shape(columns._asdict(), _COLUMNS, "columns")
     columns.to_dict()  # raises if a column has no reason
     links = JoinedLinks(lacking, head["links"], columns, "the links", *known)
     sums = {name: curve[name].to_numpy() for name in curve.column_names}
