@@ -316,7 +316,7 @@ def _in_order(
     rank = rank_of(table, order_by, metrics)
     lightest_last = -to_numpy(table["weight"])
     rows = first_rows(rank, lightest_last, n)
-    found = _with_names(table.take(rows), named_by)
+    found = _with_names(table.take(from_numpy(rows)), named_by)
     names = [] if named_by is None else [found[named_by[1]]]
     return found.take(order_of([rank[rows], lightest_last[rows]], names, n))
 
