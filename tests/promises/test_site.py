@@ -159,7 +159,7 @@ def test_search_finds(site: Path, browser: Any, words: str, page: str) -> None:
             "how-to/find-errors.html#low-recall-low-precision-a-few-large-errors-or-many-small-ones",
         ),
         ("column meaning", "reference/glossary.html#what-do-the-columns-mean"),
-        ("SQLAlchemy", "how-to/tables.html#a-query-by-sqlalchemy-psycopg-or-sqlite3"),
+        ("SQLAlchemy", "how-to/tables.html#a-query-through-sqlalchemy-psycopg-or-sqlite3"),
         (
             "rank five runs",
             "how-to/two-runs.html#rank-several-runs-corrected-for-multiple-comparisons",
