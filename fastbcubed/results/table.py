@@ -420,12 +420,13 @@ def is_higher_better(name: str, metrics: Iterable[Metric]) -> bool:
 
 def rank_of(table: pa.Table, name: str, metrics: Iterable[Metric]) -> NDArray[np.float64]:
     """Return numbers that ascend from worst to best, with NaN last."""
+    ascends = is_higher_better(name, metrics)
     column = pc.add(*(table[loss] for loss in LOSSES)) if name == LOSS else table[name]
     try:
         rank = to_numpy(_as_numbers(column))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise not_ordered(name) from None
-    rank = rank if is_higher_better(name, metrics) else -rank
+    rank = rank if ascends else -rank
     return np.where(np.isnan(rank), np.inf, rank)
 
 
