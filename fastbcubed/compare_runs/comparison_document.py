@@ -22,6 +22,7 @@ from fastbcubed.compare_runs.units import (
     why_no_errors,
 )
 from fastbcubed.errors import MetricError, NotKeptError, OptionError
+from fastbcubed.inputs.arrays import from_numpy, to_numpy
 from fastbcubed.metrics.bcubed import distinct
 from fastbcubed.metrics.metric import lead_score, without_rounding
 from fastbcubed.metrics.sums_by_unit import is_share_of_pairs
@@ -641,8 +642,9 @@ def slices_chart(
 
 def changed(table: Table) -> Table:
     """Return the clusters of a listing that contribute to the change in precision or recall."""
-    changes = [table[f"{name}_delta"].to_numpy() for name in ("precision", "recall")]
-    return table.filter(np.any(without_rounding(np.array(changes)), axis=0))
+    deltas = [table[f"{name}_delta"] for name in ("precision", "recall")]
+    changes = [(without_rounding(to_numpy(delta)) != 0) | to_numpy(delta.is_null()) for delta in deltas]
+    return table.filter(from_numpy(np.any(changes, axis=0)))
 
 
 def _changed_clusters(cmp: ComparedRuns, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:

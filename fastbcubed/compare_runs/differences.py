@@ -26,7 +26,7 @@ from fastbcubed.compare_runs.units import (
     why_no_errors,
 )
 from fastbcubed.errors import IdTypeError, NotKeptError, OptionError, arg, quoted
-from fastbcubed.inputs.arrays import from_texts, table_of
+from fastbcubed.inputs.arrays import from_texts, from_values, table_of
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.aggregation import WEIGHT
@@ -307,7 +307,7 @@ def table_of_deltas(comparison: ComparisonData, found: Differences, level: float
             "se": np.array(errors, np.float64),
             "low": low,
             "high": high,
-            "holds": pa.array(holds, pa.bool_()),
+            "holds": from_values(holds, pa.bool_()),
         }
     )
 

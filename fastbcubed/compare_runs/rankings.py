@@ -16,7 +16,7 @@ from fastbcubed.compare_runs.differences import Differences, adjusted, table_of_
 from fastbcubed.compare_runs.mentions import differences_of_all
 from fastbcubed.compare_runs.units import ComparisonData
 from fastbcubed.errors import EvaluationWarning, Message, OptionError, arg, first_few
-from fastbcubed.inputs.arrays import from_texts, table_of
+from fastbcubed.inputs.arrays import from_texts, from_values, table_of
 from fastbcubed.metrics.metric import Metric, directed, lead_score, without_rounding
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.label_checks import is_unchallenged
@@ -212,7 +212,7 @@ class ComparedRuns(ComparisonData):
                 None if math.isnan(value) else 1 + sum(_order(other, value) > 0 for other in values)
                 for value in values
             ]
-            columns[metric.name] = pa.array(own, pa.int64())
+            columns[metric.name] = from_values(own, pa.int64())
         return Table(table_of(columns))
 
     def agreement(self) -> Table:

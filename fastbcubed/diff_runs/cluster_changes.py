@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, OUTCOMES, called_as_slices
 from fastbcubed.errors import IdTypeError, MetricError, SliceError, arg, first_few
-from fastbcubed.inputs import arrow_compute as pc
-from fastbcubed.inputs.arrays import chunked, combined, from_numpy, from_texts, plain, table_of
+from fastbcubed.inputs.arrays import chunked, combined, from_numpy, from_texts, from_values, plain, table_of
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.results.cluster_outcomes import marked
 from fastbcubed.results.evaluation import Evaluation
@@ -72,7 +71,7 @@ def changes(ev: Evaluation) -> pa.Table:
     outcomes = ev._outcomes
     if outcomes is None:
         raise not_defined()
-    rows = outcomes.filter(pc.equal(outcomes["side"], "true")).to_pylist()
+    rows = [row for row in outcomes.to_pylist() if row["side"] == "true"]
     rows += [_of_one_side(ev.contingency, side) for side in OF_ONE_SIDE]
     found, scored = ev.coverage, ev.contingency.total_weight
     only = found.n_truth_only and ev.policies.truth == "drop"
@@ -90,8 +89,7 @@ def changes_of_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     became = from_texts([row["became"] for row in rows])
     figures = {name: [row[name] for row in rows] for name in FIGURES}
     return pa.table(
-        {"became": became}
-        | {name: pa.array(figures[name], kind, from_pandas=True) for name, kind in FIGURES.items()}
+        {"became": became} | {name: from_values(figures[name], kind) for name, kind in FIGURES.items()}
     )
 
 

@@ -29,7 +29,7 @@ from fastbcubed.diff_runs.vocabulary import (
     side_of,
 )
 from fastbcubed.errors import OptionError, quoted
-from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
+from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of, to_numpy
 from fastbcubed.render.number_formats import score_text
 from fastbcubed.results import clusters
 from fastbcubed.results.cluster_outcomes import require_defined
@@ -200,7 +200,7 @@ def _in_outcomes(table: pa.Table, side: str) -> pa.Table:
     if "outcome" not in table.column_names:
         return table.rename_columns({"exact": "unchanged"})
     outcomes = table["outcome"].combine_chunks()
-    names = pa.array([OUTCOMES[side][name] for name in outcomes.dictionary.to_pylist()], pa.string())
+    names = from_texts([OUTCOMES[side][name] for name in outcomes.dictionary.to_pylist()])
     own = pa.DictionaryArray.from_arrays(outcomes.indices, names)
     found = table.set_column(table.column_names.index("outcome"), "outcome", own)
     return found.remove_column(at)

@@ -497,6 +497,21 @@ def from_texts(values: Sequence[str | None]) -> pa.Array:
     return pa.StringArray.from_buffers(len(encoded), *map(pa.py_buffer, (ends, b"".join(encoded), valid)))
 
 
+def from_values(values: Sequence[float | None], kind: pa.DataType) -> pa.Array:
+    """Return a few numbers or booleans as Arrow, with None and NaN as nulls.
+
+    Unlike `pyarrow.array` this does not import pandas.
+
+    Examples
+    --------
+    >>> from_values([1, None], pa.int64()).to_pylist(), from_values([True], pa.bool_()).to_pylist()
+    ([1, None], [True])
+    """
+    lacking = [value is None or value != value for value in values]
+    known = [0 if none else value for value, none in zip(values, lacking, strict=True)]
+    return from_numpy(np.array(known, kind.to_pandas_dtype()), np.array(lacking, np.bool_))
+
+
 def no_rows(schema: pa.Schema) -> pa.Table:
     """Return an empty table with these columns; unlike `pyarrow.Schema.empty_table` this does not import pandas.
 

@@ -725,17 +725,25 @@ def test_tools_for_completion_see_the_flags_of_all_commands() -> None:
 
 @pytest.mark.process
 @arrow_imports_no_pandas
-def test_what_is_printed_needs_no_pandas(paths) -> None:
+@pytest.mark.parametrize(
+    ("verb", "names", "said"),
+    [
+        ("evaluate", "truth pred", "Evaluation of"),
+        ("compare", "truth pred truth", "truth is better"),
+        ("diff", "truth pred", "Diff of"),
+    ],
+)
+def test_what_is_printed_needs_no_pandas(paths, verb: str, names: str, said: str) -> None:
     """Its import takes as long as all else that a small evaluation does."""
-    code = (
-        f"import sys; from fastbcubed.cli.main import main; main(['evaluate', *{list(map(str, paths))!r}])\n"
-    )
+    command = [verb, *(str(paths[name == "pred"]) for name in names.split())]
+    code = f"import sys; from fastbcubed.cli.main import main; main({command!r})\n"
     code += "print('pandas' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=300
     )
-    assert done.stdout.startswith("Evaluation of") and done.stdout.endswith("False\n")
+    assert done.stdout.startswith(said) and done.stdout.endswith("False\n")
+    assert done.returncode == 0
 
 
 @pytest.mark.process
