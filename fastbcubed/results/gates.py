@@ -15,7 +15,6 @@ from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import (
     GateError,
     MetricError,
-    NotKeptError,
     OptionError,
     SliceError,
     arg,
@@ -349,17 +348,20 @@ def exactly(gate: Gate, bound: Bound, ev: Any) -> Gate:
     end = math.nan if metric is None else metric.high if bound.at_least else metric.low
     if metric is None or bound.where or not gate.passed or bound.value != end or math.isinf(end):
         return gate
-    try:
-        table = getattr(ev, "evaluation", ev).contingency
-    except NotKeptError:
-        return gate
+    ev = getattr(ev, "evaluation", ev)
+    table = ev.contingency
     if table.overlapping or table.outside or table.weighting == "outer":
         return gate
-    sides = {"merged": (APART, JOINED, table.n_pred), "split": (JOINED, APART, table.n_true)}
+    n_true, n_pred = (ev.summary[side]["clusters"] for side in ("true", "pred"))
+    if table.has_cells:
+        n_cells = table.n_cells
+    else:  # at least so many: the same number of clusters on both sides, not all exact, has some merged and some split
+        n_cells = max(n_true, n_pred) + (n_true == n_pred != ev.summary["true"]["exact"])
+    sides = {"merged": (APART, JOINED, n_pred), "split": (JOINED, APART, n_true)}
     wrong = [
         word
         for word, (true, pred, n_clusters) in sides.items()
-        if n_clusters < table.n_cells and _tells(metric, true, pred, end)
+        if n_clusters < n_cells and _tells(metric, true, pred, end)
     ]
     if not wrong:
         return gate

@@ -6,6 +6,7 @@ import json
 import math
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -642,7 +643,7 @@ def test_sizes_of_compared_runs() -> None:
 
 
 @pytest.mark.slow
-def test_scores_that_round_to_their_best_end() -> None:
+def test_scores_that_round_to_their_best_end(tmp_path: Path) -> None:
     """One of two million single items is put to another: one wrong pair of 2e12."""
     n = 2_000_000
     truth = np.arange(n, dtype=np.int64)
@@ -654,6 +655,17 @@ def test_scores_that_round_to_their_best_end() -> None:
     for gate in ("rand>=1", "specificity>=1"):
         with pytest.raises(GateError, match="It rounds to 1, but clusters are merged"):
             ev.check(gate)
+    ev.save(tmp_path, keep="scores")
+    scores = fb.load(tmp_path)
+    assert scores.check("recall>=1")["passed"].to_pylist() == [True]
+    with pytest.raises(GateError, match="It rounds to 1, but clusters are merged"):
+        scores.check("rand>=1")
+    pairs = np.arange(2 * n) // 2
+    moved = pairs.copy()
+    moved[1:3] = 1, 0  # four wrong pairs of 8e12, in as many clusters as before
+    fb.evaluate(pairs, moved, metrics=["rand"]).save(tmp_path, keep="scores")
+    with pytest.raises(GateError, match="It rounds to 1, but clusters are merged and split"):
+        fb.load(tmp_path).check("rand>=1")
     back = fb.evaluate(merged, truth, metrics=["rand", "specificity"])
     assert back.check("specificity>=1")["passed"].to_pylist() == [True]
     with pytest.raises(GateError, match="It rounds to 1, but clusters are split"):
@@ -673,6 +685,14 @@ def test_perfect_scores_pass_at_their_best_end() -> None:
     perfect = {name: f"{name}{sign}{end:g}" for name, (end, sign) in ends.items() if ev.overall[name] == end}
     assert {"f1", "rand", "jaccard_distance"} <= set(perfect)
     assert all(ev.check(*perfect.values())["passed"].to_pylist())
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_perfect_scores_pass_without_cells(engine: Any, tmp_path: Path) -> None:
+    labels = [0, 0, 1, 2, 2, 2]
+    ev = fb.evaluate(labels, labels, metrics=["f1", "rand"], engine=engine, keep="scores", out=tmp_path)
+    for each in (ev, fb.load(tmp_path)):
+        assert each.check("f1>=1", "rand>=1")["passed"].to_pylist() == [True, True]
 
 
 # -- Intervals -------------------------------------------------------------------------------------
