@@ -267,7 +267,7 @@ class FileFormatError(FastBCubedError):
 
 
 class OutOfMemoryError(FastBCubedError, MemoryError):
-    """A file cannot be read with the memory that the process may take."""
+    """A file cannot be read, or a chart drawn, with the memory that the process may take."""
 
 
 class DiskSpaceError(FastBCubedError):

@@ -1,4 +1,4 @@
-"""Conversion of Vega-Lite to SVG, in this process or, after a fork, in a separate one."""
+"""Conversion of Vega-Lite to SVG, in this process or, after a fork or with few addresses, in a separate one."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import os
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 
-from fastbcubed.errors import FastBCubedError
+from fastbcubed.errors import FastBCubedError, OutOfMemoryError
+from fastbcubed.runtime.startup import limit_of_addresses
 
 #: Code of the separate process: reads and answers with a line of JSON each.
 CODE = """
@@ -21,6 +23,8 @@ for line in sys.stdin.buffer:
     sys.stdout.buffer.write(json.dumps(answer).encode() + b"\\n")
     sys.stdout.buffer.flush()
 """
+#: The smallest chart, which shows whether charts can be drawn.
+EMPTY = '{"data": {"values": []}, "mark": "point"}'
 
 
 class _State:
@@ -40,37 +44,74 @@ def svg_of(spec: str) -> str:
     """Return a chart, given as JSON on one line, as SVG.
 
     The converter uses threads, which a forked child (of multiprocessing, or of a server that loads before it forks)
-    does not have, so that it would wait for ever. There, another process converts; it takes a second to start, and ends
-    with this process, which closes its pipe.
+    does not have, so that it would wait for ever; and it aborts its process if it cannot reserve 65 GiB of address
+    space. Where this may happen, another process converts; it takes a second to start, and ends with this process,
+    which closes its pipe.
     """
-    if not _state.lost:
+    if not _state.lost and limit_of_addresses() is None:
         import vl_convert
 
         svg: str = vl_convert.vegalite_to_svg(spec)
         return svg
     with _state.lock:
         try:
-            if _state.other is None or _state.other.poll() is not None:
-                command = [sys.executable, "-c", CODE]
-                _state.other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            asked, answered = _state.other.stdin, _state.other.stdout
-            assert asked is not None and answered is not None
-            asked.write(spec.encode() + b"\n")
-            asked.flush()
-            answer = json.loads(answered.readline())
+            answer = _answer(spec)
         except (OSError, ValueError) as error:
-            raise FastBCubedError(
-                "charts cannot be drawn in a process forked from one that has drawn charts, and no other "
-                f"process could be started to draw them: {error}. Start this process by spawn, or draw the "
-                "page in the parent process"
-            ) from error
+            _end_other()
+            raise _no_charts(error) from error
         except BaseException:  # such as Ctrl-C: the next request must not receive this answer
-            if _state.other is not None:
-                _state.other.kill()
+            _end_other()
             raise
     if "error" in answer:
         raise ValueError(answer["error"])
     return str(answer["svg"])
+
+
+def require_addresses() -> None:
+    """Raise OutOfMemoryError if the limit of this process's address space is too low to draw charts."""
+    if limit_of_addresses() is not None:
+        svg_of(EMPTY)
+
+
+def _answer(spec: str) -> dict[str, str]:
+    """Return the answer of the separate process, which is started if none is running."""
+    if _state.other is None or _state.other.poll() is not None:
+        command = [sys.executable, "-P", "-c", CODE]  # -P: no modules of the current directory
+        _state.other = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+    asked, answered = _state.other.stdin, _state.other.stdout
+    assert asked is not None and answered is not None
+    asked.write(spec.encode() + b"\n")
+    asked.flush()
+    line = answered.readline()
+    if not line:
+        raise OSError(f"it ended with exit code {_state.other.wait()}")
+    answer: dict[str, str] = json.loads(line)
+    return answer
+
+
+def _end_other() -> None:
+    other, _state.other = _state.other, None
+    if other is not None:
+        other.kill()
+        with suppress(OSError):  # a request that was not sent as a whole
+            other.communicate()
+
+
+def _no_charts(error: Exception) -> FastBCubedError:
+    """Return the error that says why no chart can be drawn, given that of the separate process."""
+    most = limit_of_addresses()
+    if most is not None:
+        return OutOfMemoryError(
+            f"out of memory: the process may use {most >> 20:,} MiB of address space, but charts need about 66 GiB, "
+            "which their converter reserves, but does not fill. Raise this limit, or remove it (ulimit -v unlimited), "
+            "or omit the report"
+        )
+    return FastBCubedError(
+        "charts cannot be drawn in a process forked from one that has drawn charts, and another process could not draw "
+        f"them either: {error}. Start this process by spawn, or draw the page in the parent process"
+    )
 
 
 def _forked() -> None:

@@ -264,7 +264,9 @@ def require_packages(what: str) -> None:
 
 
 def require_place(path: Any, *, overwrite: bool) -> Path:
-    """Return the path of a page to write; raise if it cannot be written, or exists and must not be replaced."""
+    """Return the path of a page to write; raise if it cannot be made or written, or exists and must not be replaced."""
+    from fastbcubed.render.vega import require_addresses
+
     file = Path(at_home(path_of(path, "path must be the file to write, such as 'report.html'")))
     if os.path.isdir(file):
         raise OptionError(f"{file} is a directory; name a file, such as {file / 'report.html'}")
@@ -277,6 +279,7 @@ def require_place(path: Any, *, overwrite: bool) -> Path:
             f"{file} already exists; pass {arg('overwrite', True)} to replace it, or another path"
         )
     require_writable(file.parent)
+    require_addresses()
     return file
 
 

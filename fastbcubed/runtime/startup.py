@@ -36,14 +36,20 @@ def lacking(error: ImportError) -> str | None:
     )
 
 
-def too_few_addresses() -> str | None:
-    """Return a message if the process's address space is limited to less than it needs to start; otherwise None."""
+def limit_of_addresses() -> int | None:
+    """Return the bytes of address space that the process may use (``ulimit -v``); None if they are not limited."""
     try:
         import resource
     except ImportError:  # on Windows, which has no such limit
         return None
     most, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if most == resource.RLIM_INFINITY or most >= LEAST_ADDRESSES:
+    return None if most == resource.RLIM_INFINITY else most
+
+
+def too_few_addresses() -> str | None:
+    """Return a message if the process's address space is limited to less than it needs to start; otherwise None."""
+    most = limit_of_addresses()
+    if most is None or most >= LEAST_ADDRESSES:
         return None
     return (
         f"out of memory: the process may use {most >> 20} MiB of address space, but needs {LEAST_ADDRESSES >> 20} MiB "

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import fastbcubed as fb
-from fastbcubed.errors import FastBCubedError
+from fastbcubed.errors import FastBCubedError, OutOfMemoryError
 from fastbcubed.render import vega
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.threads import Pool
@@ -197,6 +197,34 @@ def test_charts_of_a_forked_child_fail_by_name(monkeypatch):
     monkeypatch.setattr(vega.sys, "executable", "/no/such/python")
     with pytest.raises(FastBCubedError, match="drawn in a process forked from one that has"):
         vega.svg_of("{}")
+
+
+@pytest.mark.parametrize("code", ["raise SystemExit(3)", "import os; os.abort()"])
+def test_too_few_addresses_for_charts_are_named(code, monkeypatch, tmp_path):
+    """The converter would abort this process, and does abort the other one, before any work is done."""
+    monkeypatch.setattr(vega, "_state", vega._State())
+    monkeypatch.setattr(vega, "limit_of_addresses", lambda: 3 << 30)
+    monkeypatch.setattr(vega, "CODE", code)
+    for _ in range(2):
+        with pytest.raises(
+            OutOfMemoryError, match=r"may use 3,072 MiB of address space, but charts need .*ulimit -v"
+        ):
+            fb.evaluate([0, 0, 1], [0, 1, 1]).report(tmp_path / "page.html")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.process
+@pytest.mark.pictures
+def test_charts_of_another_process_are_the_same(monkeypatch, tmp_path):
+    """Whatever modules are in the current directory."""
+    pytest.importorskip("vl_convert")
+    ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1], attributes={"part": list("xxyy")}, slices=["part"])
+    before = str(ev.report())
+    (tmp_path / "json.py").write_text("raise SystemExit(3)")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(vega, "_state", vega._State(lost=True))
+    assert str(ev.report()) == before
+    vega._end_other()
 
 
 @pytest.mark.process
