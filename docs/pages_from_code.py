@@ -35,7 +35,7 @@ MATRIX = ("tp", "fp", "fn", "tn")
 PAIRS = {"pairs": ("TP", "FP", "FN", "TN"), "wrong pairs": ("FP", "FN")}
 #: The derivation of the decimals of entropies.
 ENTROPIES = (
-    "In bits, H(C) = 1 of two true clusters of two; H(K) = 3/4 × log2(4/3) + 1/4 × log2(4) = 0.8113; "
+    "In bits, H(C) = 1 for two true clusters of two items; H(K) = 3/4 × log2(4/3) + 1/4 × log2(4) = 0.8113; "
     "H(C|K) = 3/4 × (2/3 × log2(3/2) + 1/3 × log2(3)) = 0.6887; H(K|C) = 2/4 × 1."
 )
 #: Public classes and public functions, in the order of use.
@@ -144,7 +144,7 @@ def score_page(metric: Metric) -> str:
         "Family": "" if named[1:] else metric.family,
         "Range": f"{range_of(metric)}; {'neither end' if metric.best == 'neither' else metric.best} is better",
         "Weights": "not defined" if metric.unweighted_only else "yes",
-        "By slice, cluster and item": "no, of all items at once" if metric.overall_only else "yes",
+        "By slice, cluster and item": "no, only for all items at once" if metric.overall_only else "yes",
         "Where clusters overlap": overlapping(metric),
         "The same figures as": ", ".join(f"[{name}]({PAGE[name]}.md)" for name in apart),
         "Also called": ", ".join(f"`{name}`" for name in known),
@@ -270,7 +270,7 @@ def working(metric: Metric, ev: fb.Evaluation) -> list[str]:
         scores = np.broadcast_to(metric.formula(*columns), 4)
         head = ["item", *MATRIX, "score"]
         rows = [[item, *matrices[item], number(s)] for item, s in zip(matrices, scores, strict=True)]
-        without = "; the matrices are those without the item itself" if metric.leave_one_out else ""
+        without = "; the matrices leave out the item itself" if metric.leave_one_out else ""
         return [*table(head, rows), "", f"The score is the mean of the last column, {value}{without}."]
     if metric.needs:
         return [from_others(metric, ev)]
@@ -300,12 +300,12 @@ def worked(metric: Metric, value: str) -> str:
 #: Changes to the clusters of a small truth: the predicted clusters, and items that are singletons on both sides.
 MOVED_TRUTH = ("abcd", "ef", "gh")
 MOVES = {
-    "nothing: the sides are the same": (MOVED_TRUTH, ""),
+    "nothing: both sides are the same": (MOVED_TRUTH, ""),
     "one item is split off: [ a b c ] [ d ]": (("abc", "d", "ef", "gh"), ""),
-    "a cluster is split in halves: [ a b ] [ c d ]": (("ab", "cd", "ef", "gh"), ""),
+    "a cluster is split in half: [ a b ] [ c d ]": (("ab", "cd", "ef", "gh"), ""),
     "small clusters are merged: [ e f g h ]": (("abcd", "efgh"), ""),
-    "a large one is merged: [ a b c d e f ]": (("abcdef", "gh"), ""),
-    "the same, and eight more items are alone on both sides": (("abcdef", "gh"), "ijklmnop"),
+    "a large cluster is merged: [ a b c d e f ]": (("abcdef", "gh"), ""),
+    "the same, with eight more items that are singletons on both sides": (("abcdef", "gh"), "ijklmnop"),
 }
 
 

@@ -112,18 +112,18 @@ def _notes(metric: Metric) -> list[str]:
     if metric.names_matrix:
         notes.append(
             "For each item, tp, fp, fn and tn are the weights of the items that share its cluster on both "
-            "sides (itself included), on the predicted side only, on the true side only, and on neither."
+            "sides (including itself), only on the predicted side, only on the true side, and on neither."
         )
     if metric.note:
         notes.append(metric.note)
     if metric.alias_of:
-        notes.append(f"The same as {metric.alias_of}.")
+        notes.append(f"This is the same score as {metric.alias_of}.")
     if metric.unweighted_only:
-        notes.append("Not defined for weighted items.")
+        notes.append("It is not defined for weighted items.")
     if metric.overall_only:
-        notes.append("Defined for all items at once, not for clusters or slices.")
+        notes.append("It is defined for all items at once, not for clusters or slices.")
     if metric.experimental:
-        notes.append("Experimental.")
+        notes.append("This score is experimental.")
     return notes
 
 

@@ -30,9 +30,9 @@ pointwise = Family("pointwise", low=0.0, high=1.0, best="higher", source="van St
 @pointwise.mean_over_items(
     "tp / (tp + fp)",
     on_covers=True,
-    use="Use it to say what share of an item's predicted cluster belongs with it: it falls when clusters are wrongly"
-    " merged, as over_merge_rate rises.",
-    caution="Alone, it rewards caution: a prediction of singletons has precision 1. Read it with recall.",
+    use="Use it to say what share of an item's predicted cluster belongs with the item: wrong merges lower precision,"
+    " just as they raise over_merge_rate.",
+    caution="On its own, it rewards caution: a prediction of singletons has precision 1. Read it with recall.",
     example="""
     >>> precision(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 1 + 4 * 2/4) / 8
     0.75
@@ -48,9 +48,9 @@ def precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "tp / (tp + fn)",
     on_covers=True,
-    use="Use it to say what share of an item's true cluster was found with it: it falls when clusters are wrongly"
-    " split, as under_merge_rate rises.",
-    caution="Alone, it rewards boldness: one cluster of all items has recall 1. Read it with precision.",
+    use="Use it to say what share of an item's true cluster was found with the item: wrong splits lower recall, just"
+    " as they raise under_merge_rate.",
+    caution="On its own, it rewards boldness: one cluster of all items has recall 1. Read it with precision.",
     example="""
     >>> recall(list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (2 * 1 + 4 * 2/4 + 2 * 1) / 8
     0.75
@@ -90,8 +90,9 @@ def f1(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
     "tp / (tp + (fp + fn) / 2)",
     source="van Heusden et al. 2022",
     on_covers=True,
-    use="Use it where each item needs its own F1, for slices or listings of items: f1 is a single value for all items.",
-    caution="It is never larger than f1, the F of the two means, which most papers print: say which of the two you"
+    use="Use it where each item needs its own F1, as in slices or listings of items: f1 is a single value for all"
+    " items.",
+    caution="It is never larger than f1, the F of the two means. Most papers print f1, so say which of the two you"
     " report.",
     example="""
     >>> mean_f1(list("aaabbb"), [1, 2, 3, 4, 4, 4])  # (3 * 1 / (1 + 2/2) + 3 * 1) / 6
@@ -140,9 +141,9 @@ def _item_f(tp: Floats, fp: Floats, fn: Floats, tn: Floats, *, alpha: float) -> 
     formula_of_beta=item_fbeta,
     source="van Heusden et al. 2022",
     on_covers=True,
-    use="Use it where wrong and missed merges have different costs and, unlike with fbeta, each item needs its own"
-    " score.",
-    caution="Choose beta before you see the scores; this is not the F of the two means, which is fbeta.",
+    use="Use it where wrong and missed merges have different costs and each item needs its own score, which fbeta does"
+    " not give.",
+    caution="Choose beta before you see the scores. Do not confuse it with fbeta, which is the F of the two means.",
     example="""
     >>> score = mean_fbeta(list("aaabbb"), [1, 2, 3, 4, 4, 4], beta=2)
     >>> round(score, 12)  # (3 * 1 / (1 + 4/5 * 2) + 3 * 1) / 6 = 9/13
@@ -159,7 +160,7 @@ def mean_fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "tp / (tp + fp + fn)",
     use="Use it where an item's two clusters are compared as sets, and the share of their union that they have in"
     " common is easier to explain than mean_f1.",
-    caution="It weights a foreign item like a missing one; if these have different costs, use precision and recall.",
+    caution="It gives foreign and missing items the same weight; if their costs differ, use precision and recall.",
     example="""
     >>> jaccard_index(list("aabb"), [1, 2, 3, 3])  # (1/2 + 1/2 + 1 + 1) / 4
     0.75
@@ -173,9 +174,9 @@ def jaccard_index(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "(fp + fn) / (tp + fp + fn)",
     best="lower",
-    use="Use it as the distance between two clusterings, neither of which need be the truth: it is 1 minus"
+    use="Use it as a distance between two clusterings, neither of which needs to be the truth: it is 1 minus"
     " jaccard_index.",
-    caution="It weights a foreign item like a missing one; if these have different costs, use over_merge_rate and"
+    caution="It gives foreign and missing items the same weight; if their costs differ, use over_merge_rate and"
     " under_merge_rate.",
     example="""
     >>> jaccard_distance(list("aabb"), [1, 2, 3, 3])  # (1/2 + 1/2 + 0 + 0) / 4
@@ -193,7 +194,7 @@ def jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     best="lower",
     on_covers=True,
     use="Use it to report wrong merges as an error rate: it is 1 minus precision.",
-    caution="Alone, it rewards caution: it is 0 if nothing is merged. Read it with under_merge_rate.",
+    caution="On its own, it rewards caution: it is 0 if nothing is merged. Read it with under_merge_rate.",
     example="""
     >>> over_merge_rate(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 0 + 4 * 2/4) / 8
     0.25
@@ -209,7 +210,7 @@ def over_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     best="lower",
     on_covers=True,
     use="Use it to report wrong splits as an error rate: it is 1 minus recall.",
-    caution="Alone, it rewards boldness: it is 0 if everything is merged. Read it with over_merge_rate.",
+    caution="On its own, it rewards boldness: it is 0 if everything is merged. Read it with over_merge_rate.",
     example="""
     >>> under_merge_rate(list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (4 * 0 + 4 * 2/4) / 8
     0.25
@@ -226,7 +227,7 @@ def under_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     uses_tn=True,
     use="Use it with few large clusters, such as classes or topics, where correctly separated items deserve credit;"
     " otherwise use f1.",
-    caution="With many clusters, nearly all items are correctly separated, so it is close to 1 for almost any"
+    caution="With many clusters, nearly all items are correctly separated, so accuracy is close to 1 for almost any"
     " prediction.",
     example="""
     >>> accuracy(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 6/8 + 4 * 4/8) / 8
@@ -234,7 +235,7 @@ def under_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of all items that are correctly together with it or apart from it."""
+    """Mean over items of the share of all items that are correctly put into an item's cluster or kept out of it."""
     right = tp + tn
     return right / (right + (fp + fn))
 
@@ -242,9 +243,9 @@ def accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "(tp / (tp + fn) + tn / (tn + fp)) / 2",
     uses_tn=True,
-    use="Use it with few large clusters, where correctly joined and correctly separated items should count half each:"
-    " it is the mean of recall and specificity.",
-    caution="With many clusters, the half of it that counts true negatives is close to 1 for almost any prediction.",
+    use="Use it with few large clusters, where correctly joined and correctly separated items should each contribute"
+    " half: it is the mean of recall and specificity.",
+    caution="With many clusters, specificity, which is half of the score, is close to 1 for almost any prediction.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
     >>> balanced_accuracy(labels_true, labels_pred)  # (4 * (1/2 + 1) / 2 + 4 * (1/2 + 1/2) / 2) / 8
@@ -257,34 +258,34 @@ def balanced_accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 
 @pointwise.mean_over_items(
-    "tn / (tn + fp), 1 if there are no true non-mates",
+    "tn / (tn + fp), 1 if there is only one true cluster",
     uses_tn=True,
     use="Use it with few large clusters, to say what share of the items that belong elsewhere was kept separate; the"
     " counterpart is recall.",
-    caution="With many clusters it is close to 1 for almost any prediction without a giant cluster.",
+    caution="With many clusters, it is close to 1 for almost any prediction without a giant cluster.",
     example="""
     >>> specificity(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 4/4 + 4 * 2/4) / 8
     0.75
     """,
 )
 def specificity(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of true non-mates that are predicted non-mates."""
+    """Mean over items of the share of the items in other true clusters that are also in other predicted clusters."""
     return rate(tn, tn + fp)
 
 
 @pointwise.mean_over_items(
-    "tn / (tn + fn), 1 if there are no predicted non-mates",
+    "tn / (tn + fn), 1 if there is only one predicted cluster",
     uses_tn=True,
     use="Use it with few large clusters, to say what share of the items put elsewhere belongs there; the counterpart"
     " is precision.",
-    caution="With many clusters it is close to 1 for almost any prediction.",
+    caution="With many clusters, it is close to 1 for almost any prediction.",
     example="""
     >>> npv(list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (2 * 4/4 + 4 * 2/4 + 2 * 4/4) / 8
     0.75
     """,
 )
 def npv(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of predicted non-mates that are true non-mates."""
+    """Mean over items of the share of the items in other predicted clusters that are also in other true clusters."""
     return rate(tn, tn + fn)
 
 
@@ -293,7 +294,7 @@ def npv(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     low=-1.0,
     uses_tn=True,
     use="Use it with few large clusters, to combine recall and specificity in one score.",
-    caution="With many clusters, the specificity in it is close to 1, so that it approaches recall.",
+    caution="With many clusters, specificity is close to 1, so informedness approaches recall.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
     >>> informedness(labels_true, labels_pred)  # (4 * (1/2 + 1 - 1) + 4 * (1/2 + 1/2 - 1)) / 8
@@ -310,7 +311,7 @@ def informedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     low=-1.0,
     uses_tn=True,
     use="Use it with few large clusters, to combine precision and npv in one score.",
-    caution="With many clusters, the negative predictive value in it is close to 1, so that it approaches precision.",
+    caution="With many clusters, the negative predictive value is close to 1, so markedness approaches precision.",
     example="""
     >>> labels_true, labels_pred = list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2]
     >>> markedness(labels_true, labels_pred)  # (4 * (1/2 + 1 - 1) + 4 * (1/2 + 1/2 - 1)) / 8
@@ -323,14 +324,14 @@ def markedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 
 @pointwise.mean_over_items(
-    "(tp tn - fp fn) / sqrt((tp+fp) (tp+fn) (tn+fp) (tn+fn)), 1 where fp = fn = 0, else 0 with an empty margin",
+    "(tp tn - fp fn) / sqrt((tp+fp) (tp+fn) (tn+fp) (tn+fn)), 1 where fp = fn = 0, otherwise 0 for an empty margin",
     low=-1.0,
     uses_tn=True,
-    use="Use it with few large clusters, if you want one correlation of all four entries of an item's confusion"
-    " matrix; otherwise use mean_f1.",
+    use="Use it with few large clusters, if you want a single correlation that uses all four entries of an item's"
+    " confusion matrix; otherwise use mean_f1.",
     caution="With many clusters, it approaches pointwise_fowlkes_mallows, which is simpler.",
     example="""
-    Half of the items have tp = 2, fp = 0, fn = 2, tn = 4, the others 2 in each of the four sets.
+    Half of the items have tp = 2, fp = 0, fn = 2 and tn = 4; for the others, all four are 2.
 
     >>> score = mcc(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
     >>> round(score, 6)  # (8 / sqrt(2 * 4 * 4 * 6) + 0) / 2 = 1 / sqrt(12)
@@ -353,12 +354,12 @@ def mcc(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "2 (tp tn - fp fn) / ((tp+fn) (fn+tn) + (tp+fp) (fp+tn)), 1 where fp = fn = 0",
     low=-1.0,
     uses_tn=True,
-    use="Use it with few large clusters, if you want a correction for chance for each item; adjusted_rand has it for"
-    " pairs only.",
-    caution="With many clusters, it approaches mean_f1, which is simpler; and it is not adjusted_rand, which is a pair"
-    " score.",
+    use="Use it with few large clusters, if you want each item's score corrected for chance; adjusted_rand corrects a"
+    " score of pairs.",
+    caution="With many clusters, it approaches mean_f1, which is simpler. Do not confuse it with adjusted_rand, a score"
+    " of pairs.",
     example="""
-    Half of the items have tp = 2, fp = 0, fn = 2, tn = 4, the others 2 in each of the four sets.
+    Half of the items have tp = 2, fp = 0, fn = 2 and tn = 4; for the others, all four are 2.
 
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
     >>> pointwise_ari(labels_true, labels_pred)  # (2 * 8 / (4 * 6 + 2 * 4) + 0) / 2
@@ -385,7 +386,8 @@ def _scaled(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> tuple[Floats, ...
 @pointwise.mean_over_items(
     "sqrt(tp / (tp + fp) * tp / (tp + fn))",
     use="Use it if you want the geometric mean of an item's precision and recall instead of mean_f1.",
-    caution="It is not pair_fowlkes_mallows, which counts pairs; and it hides which of the two errors dominates.",
+    caution="It hides which of the two errors dominates. Do not confuse it with pair_fowlkes_mallows, which counts"
+    " pairs.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 2, 3, 4, 5, 5, 5, 5]
     >>> pointwise_fowlkes_mallows(labels_true, labels_pred)  # (4 * sqrt(1 * 1/4) + 4 * 1) / 8
@@ -400,8 +402,8 @@ def pointwise_fowlkes_mallows(tp: Floats, fp: Floats, fn: Floats, tn: Floats) ->
 @pointwise.mean_over_items(
     "tp / max(tp + fp, tp + fn)",
     source="Gates et al. 2019",
-    use="Use it to compare with CluSim, whose element-centric similarity of partitions it equals; it is the smaller of"
-    " an item's precision and recall.",
+    use="Use it to compare with CluSim, whose element-centric similarity it equals on partitions; for each item, it is"
+    " the smaller of precision and recall.",
     caution="It considers only the larger of an item's two clusters, so it hides which of the two errors dominates.",
     example="""
     >>> element_centric(list("aabb"), [1, 1, 2, 3])  # (2 * 2/2 + 2 * 1/2) / 4
@@ -411,7 +413,7 @@ def pointwise_fowlkes_mallows(tp: Floats, fp: Floats, fn: Floats, tn: Floats) ->
 def element_centric(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """Mean over items of the overlap of an item's two clusters, relative to the larger one.
 
-    On partitions, this is the element-centric similarity of CluSim, whatever its alpha.
+    On partitions, it equals the element-centric similarity of CluSim for any value of its parameter alpha.
     """
     return tp / (tp + np.maximum(fp, fn))
 
@@ -420,16 +422,16 @@ def element_centric(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "fp + fn, in the unit of the weights",
     high=inf,
     best="lower",
-    use="Use it to say how many items (or how much weight) are wrong in an item's cluster; jaccard_distance is the"
-    " share.",
-    caution="It is in the unit of the weights and grows with the clusters: do not compare it between data sets.",
+    use="Use it to say how many items, or how much weight, only one of an item's two clusters contains;"
+    " jaccard_distance is the corresponding share.",
+    caution="It is in the unit of the weights and grows with cluster size: do not compare it between data sets.",
     example="""
     >>> symmetric_difference(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 2 + 4 * 4) / 8
     3.0
     """,
 )
 def symmetric_difference(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the weight contained in only one of an item's two clusters."""
+    """Mean over items of the weight that only one of an item's two clusters contains."""
     return fp + fn
 
 

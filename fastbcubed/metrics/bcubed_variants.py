@@ -67,17 +67,18 @@ by_true_cluster = partial(
     bcubed.of_sums,
     of="means of true clusters",
     source="er-evaluation",
-    use="Use it where each true entity counts once whatever its size, as in er-evaluation; otherwise use f1 with"
+    use="Use it where each true entity should count once whatever its size, as in er-evaluation; otherwise use f1 with"
     " precision and recall.",
-    caution="It is not the BCubed of Amigó et al.: each true cluster counts once, so the many small ones dominate it.",
+    caution="It is not the BCubed of Amigó et al.: each true cluster counts once, so the many small clusters"
+    " dominate it.",
 )
 by_pred_cluster = partial(
     bcubed.of_sums,
     of="means of pred clusters",
     source="er-evaluation",
-    use="Use it where each predicted cluster is delivered and judged once whatever its size; otherwise use f1 with"
-    " precision and recall.",
-    caution="Each predicted cluster counts once, so two runs are averaged over different clusters.",
+    use="Use it where each predicted cluster should count once whatever its size, because clusters are delivered and"
+    " judged one by one; otherwise use f1 with precision and recall.",
+    caution="Each predicted cluster counts once, so the scores of two runs are averages over different clusters.",
 )
 
 
@@ -91,7 +92,7 @@ by_pred_cluster = partial(
     """,
 )
 def bcubed_precision_by_true_cluster(precision: float, recall: float) -> float:
-    """BCubed precision, where every true cluster counts equally."""
+    """BCubed precision averaged so that every true cluster counts equally."""
     return precision
 
 
@@ -104,7 +105,7 @@ def bcubed_precision_by_true_cluster(precision: float, recall: float) -> float:
     """,
 )
 def bcubed_recall_by_true_cluster(precision: float, recall: float) -> float:
-    """BCubed recall, where every true cluster counts equally."""
+    """BCubed recall averaged so that every true cluster counts equally."""
     return recall
 
 
@@ -118,13 +119,13 @@ def bcubed_recall_by_true_cluster(precision: float, recall: float) -> float:
     """,
 )
 def bcubed_f1_by_true_cluster(precision: float, recall: float) -> float:
-    """F1 of BCubed precision and recall, where every true cluster counts equally."""
+    """F1 of BCubed precision and recall averaged so that every true cluster counts equally."""
     return float(f_measure(precision, recall))
 
 
 @by_pred_cluster(
     "mean over predicted clusters, each once, of the mean over its items of tp / (tp + fp)",
-    caution="Each predicted cluster counts once, so splitting off many small ones raises it.",
+    caution="Each predicted cluster counts once, so splitting off many small clusters raises this precision.",
     worked="(5/9 + 1) / 2",
     example="""
     >>> bcubed_precision_by_pred_cluster(list("aabbbb"), [1, 1, 1, 1, 2, 2])  # (1/2 + 1) / 2
@@ -132,7 +133,7 @@ def bcubed_f1_by_true_cluster(precision: float, recall: float) -> float:
     """,
 )
 def bcubed_precision_by_pred_cluster(precision: float, recall: float) -> float:
-    """BCubed precision, where every predicted cluster counts equally."""
+    """BCubed precision averaged so that every predicted cluster counts equally."""
     return precision
 
 
@@ -146,7 +147,7 @@ def bcubed_precision_by_pred_cluster(precision: float, recall: float) -> float:
     """,
 )
 def bcubed_recall_by_pred_cluster(precision: float, recall: float) -> float:
-    """BCubed recall, where every predicted cluster counts equally."""
+    """BCubed recall averaged so that every predicted cluster counts equally."""
     return recall
 
 
@@ -160,7 +161,7 @@ def bcubed_recall_by_pred_cluster(precision: float, recall: float) -> float:
     """,
 )
 def bcubed_f1_by_pred_cluster(precision: float, recall: float) -> float:
-    """F1 of BCubed precision and recall, where every predicted cluster counts equally."""
+    """F1 of BCubed precision and recall averaged so that every predicted cluster counts equally."""
     return float(f_measure(precision, recall))
 
 
@@ -218,9 +219,10 @@ def adapted_bcubed_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Flo
     0.357142857143
     """,
     three="""
-    The recommended weight of precision is 0.9, which is that of beta = 1/3. Here a true cluster of
-    10 items takes one of another that has 2: P = (10 * (10/11)**2 + (1/11)**2 + 1) / 12 = 17/22,
-    R = (10 + 2 * (1/2)**2) / 12 = 7/8, F = 1 / (0.9 * 22/17 + 0.1 * 8/7) = 595/761.
+    The recommended weight of precision is 0.9, which corresponds to beta = 1/3. Here, the prediction
+    puts all 10 items of one true cluster and 1 of the 2 items of the other into the same cluster:
+    P = (10 * (10/11)**2 + (1/11)**2 + 1) / 12 = 17/22, R = (10 + 2 * (1/2)**2) / 12 = 7/8,
+    F = 1 / (0.9 * 22/17 + 0.1 * 8/7) = 595/761.
 
     >>> labels_true, labels_pred = [0] * 10 + [1] * 2, [0] * 11 + [1]
     >>> scores = adapted_bcubed_precision_recall_fscore(labels_true, labels_pred, beta=1 / 3)
@@ -240,8 +242,8 @@ by_chance = partial(bcubed.of_sums, of="losses by chance")
 beyond = partial(
     bcubed.of_sums,
     of=("losses by chance", "losses"),
-    caution="The adjustment makes little difference if clusters are small; and it does not say how many items are"
-    " wrong.",
+    caution="The adjustment makes little difference if clusters are small, and the adjusted score does not say how many"
+    " items are wrong.",
 )
 
 
@@ -254,8 +256,8 @@ def beyond_chance(loss: float, expected: float, same: bool) -> float:
 
 
 @by_chance(
-    "s + (1 - s) sum over true clusters of a (a - 1) / (n (n - 1)), with s = M / n; n items, K true clusters of"
-    " sizes a, M predicted clusters of sizes b",
+    "s + (1 - s) sum over true clusters of a (a - 1) / (n (n - 1)), with s = M / n, for n items, K true clusters"
+    " of sizes a and M predicted clusters of sizes b",
     best="neither",
     **CHANCE,
     use="Use it to see what precision a prediction with clusters of these sizes has by chance;"
@@ -268,13 +270,13 @@ def beyond_chance(loss: float, expected: float, same: bool) -> float:
     """,
 )
 def chance_bcubed_precision(of_precision: float, of_recall: float, same: bool) -> float:
-    """Expected BCubed precision by chance: items shuffled, cluster sizes kept."""
+    """Expected BCubed precision by chance, if items are shuffled among clusters of the same sizes."""
     return 1.0 - of_precision
 
 
 @by_chance(
-    "s + (1 - s) sum over predicted clusters of b (b - 1) / (n (n - 1)), with s = K / n; n items, K true clusters of"
-    " sizes a, M predicted clusters of sizes b",
+    "s + (1 - s) sum over predicted clusters of b (b - 1) / (n (n - 1)), with s = K / n, for n items, K true"
+    " clusters of sizes a and M predicted clusters of sizes b",
     best="neither",
     **CHANCE,
     use="Use it to see what recall a prediction with clusters of these sizes has by chance; adjusted_bcubed_recall"
@@ -287,7 +289,7 @@ def chance_bcubed_precision(of_precision: float, of_recall: float, same: bool) -
     """,
 )
 def chance_bcubed_recall(of_precision: float, of_recall: float, same: bool) -> float:
-    """Expected BCubed recall by chance: items shuffled, cluster sizes kept."""
+    """Expected BCubed recall by chance, if items are shuffled among clusters of the same sizes."""
     return 1.0 - of_recall
 
 
@@ -299,7 +301,7 @@ def chance_bcubed_recall(of_precision: float, of_recall: float, same: bool) -> f
     use="Use it where clusters are few and large, so that chance alone gives a high precision.",
     worked="(2/3 - 2/3) / (1 - 2/3)",
     example="""
-    Precision is 3/4 here, just what shuffled items get.
+    Here, precision is 3/4, which is also its expected value for shuffled items.
 
     >>> adjusted_bcubed_precision(list("aaab"), [1, 1, 2, 2])  # (3/4 - 3/4) / (1 - 3/4)
     0.0
@@ -308,7 +310,7 @@ def chance_bcubed_recall(of_precision: float, of_recall: float, same: bool) -> f
 def adjusted_bcubed_precision(
     of_precision: float, of_recall: float, same: bool, over: float, under: float
 ) -> float:
-    """BCubed precision adjusted for chance: 0 is the value of shuffled items, 1 is the best."""
+    """BCubed precision adjusted for chance: 0 is the expected value for shuffled items, and 1 is the best."""
     return beyond_chance(over, of_precision, same)
 
 
@@ -328,7 +330,7 @@ def adjusted_bcubed_precision(
 def adjusted_bcubed_recall(
     of_precision: float, of_recall: float, same: bool, over: float, under: float
 ) -> float:
-    """BCubed recall adjusted for chance: 0 is the value of shuffled items, 1 is the best."""
+    """BCubed recall adjusted for chance: 0 is the expected value for shuffled items, and 1 is the best."""
     return beyond_chance(under, of_recall, same)
 
 
@@ -337,12 +339,12 @@ WITHOUT = "each without the item itself"
 
 
 @elm.mean_over_items(
-    f"tp / (tp + fp), {WITHOUT}; 1 if alone in its predicted cluster",
+    f"tp / (tp + fp), {WITHOUT}; 1 for a predicted singleton",
     leave_one_out=True,
     use="Use it where most items are singletons: unlike precision, it gives an item no credit for being with itself.",
     caution="A predicted singleton scores 1 whatever its true cluster: read it with elm_recall.",
     example="""
-    >>> elm_precision(list("aabb"), [1, 1, 1, 2])  # (1/2 + 1/2 + 0/2 + 1) / 4; the last is alone
+    >>> elm_precision(list("aabb"), [1, 1, 1, 2])  # (1/2 + 1/2 + 0/2 + 1) / 4; the last is a singleton
     0.5
     """,
 )
@@ -352,7 +354,7 @@ def elm_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 
 @elm.mean_over_items(
-    f"tp / (tp + fn), {WITHOUT}; 1 if alone in its true cluster",
+    f"tp / (tp + fn), {WITHOUT}; 1 for a true singleton",
     leave_one_out=True,
     use="Use it where most items are singletons: unlike recall, it gives an item no credit for being with itself.",
     caution="A true singleton scores 1 whatever its predicted cluster: read it with elm_precision.",
@@ -388,11 +390,12 @@ def elm_f1(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
 
 
 @elm.mean_over_items(
-    f"tp / (tp + (fp + fn) / 2), {WITHOUT}; 1 if alone in both clusters",
+    f"tp / (tp + (fp + fn) / 2), {WITHOUT}; 1 for a singleton on both sides",
     leave_one_out=True,
     use="Use it where most items are singletons and each item needs its own score; elm_f1 is a single value for all"
     " items.",
-    caution="It is never larger than elm_f1, and far below f1 if clusters are small: say which you report.",
+    caution="It is never larger than elm_f1, and far below f1 if clusters are small: say which of the three you"
+    " report.",
     example="""
     >>> score = elm_mean_f1(list("aabb"), [1, 1, 1, 2])
     >>> round(score, 12)  # (1 / (1 + 1/2) + 1 / (1 + 1/2) + 0 + 0) / 4 = 1/3

@@ -32,7 +32,7 @@ diff.alias(
     **ABOUT,
     summary="Mean over items of the share of an item's baseline cluster that is no longer with it.",
     definition="mean over items of split / (stable + split)",
-    use="Use it to say what share of an item's baseline cluster a new run takes from it; the counterpart is"
+    use="Use it to say what share of an item's baseline cluster is no longer with it in a new run; the counterpart is"
     " merge_rate.",
     example="""
     >>> split_rate(list("aaaabbbb"), [1, 1, 1, 1, 2, 2, 3, 3])  # (4 * 0 + 4 * 2/4) / 8
@@ -45,7 +45,8 @@ diff.alias(
     **ABOUT,
     summary="Mean over items of the share of an item's experiment cluster that was not with it before.",
     definition="mean over items of merged / (stable + merged)",
-    use="Use it to say what share of an item's new cluster was not with it before; the counterpart is split_rate.",
+    use="Use it to say what share of an item's cluster in a new run was not with it before; the counterpart is"
+    " split_rate.",
     example="""
     >>> merge_rate(list("aabbcccc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (4 * 2/4 + 4 * 0) / 8
     0.25
@@ -55,47 +56,47 @@ diff.alias(
 
 @diff.mean_over_items(
     "split / (stable + split + merged)",
-    use="Use it for the part of jaccard_distance that is due to splits, or to merges: the two add up to it.",
+    use="Use it to say how much of jaccard_distance is due to splits; the rest is merge_jaccard_distance.",
     example="""
     >>> split_jaccard_distance(list("aabb"), [1, 2, 3, 3])  # (1/2 + 1/2 + 0 + 0) / 4
     0.25
     """,
 )
 def split_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the part of an item's two clusters that was split off it: SplitDistance of ABCDE."""
+    """Mean over items of the share of an item's two clusters that was split off from it (SplitDistance of ABCDE)."""
     return fn / (tp + (fp + fn))
 
 
 @diff.mean_over_items(
     "merged / (stable + split + merged)",
-    use="Use it for the part of jaccard_distance that is due to splits, or to merges: the two add up to it.",
+    use="Use it to say how much of jaccard_distance is due to merges; the rest is split_jaccard_distance.",
     example="""
     >>> merge_jaccard_distance(list("abcc"), [1, 1, 2, 2])  # (1/2 + 1/2 + 0 + 0) / 4
     0.25
     """,
 )
 def merge_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the part of an item's two clusters that was merged with it: MergeDistance of ABCDE."""
+    """Mean over items of the share of an item's two clusters that was merged with it (MergeDistance of ABCDE)."""
     return fp / (tp + (fp + fn))
 
 
 @diff.mean_over_items(
     "1 where split + merged > 0, else 0",
-    use="Use it to say what share of the items is affected by any change at all, as reviewers or downstream users ask;"
-    " split_rate and merge_rate say how large the change is.",
+    use="Use it to tell reviewers or downstream users what share of the items changed at all; split_rate and"
+    " merge_rate say how large the change is.",
     example="""
     >>> affected_rate(list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5])  # 2 of 8 items
     0.25
     """,
 )
 def affected_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Share of the items whose two clusters differ."""
+    """Share of the items whose baseline and experiment clusters differ."""
     return np.not_equal(fp + fn, 0).astype(np.float64)
 
 
 NOTE = (
-    "For each item, B, E and I are its clusters in baseline, experiment and truth, the item included; S = B - E was "
-    "split off, M = E - B was merged, and w is the weight of the items in a set."
+    "For each item, B, E and I are its clusters in baseline, experiment and truth, the item included. S = B - E was "
+    "split off, M = E - B was merged, and w of a set is the weight of its items."
 )
 GOOD: dict[str, Any] = {"best": "higher"}
 BAD: dict[str, Any] = {"best": "lower"}
@@ -107,7 +108,9 @@ EXAMPLE = """
     {value}
     """
 
-ONE_SIDE = "It is only one side of the change: read the good together with the bad."
+ONE_SIDE = (
+    "It measures only the good or only the bad part of a change: read it together with its counterpart."
+)
 quality = Family("diff", **{**ABOUT, "note": NOTE, "caution": ONE_SIDE})
 
 
@@ -118,44 +121,44 @@ def _worked(name: str, working: str, value: str) -> str:
 # Rates and distances, divided into their good and their bad part
 @quality.mean_over_three(
     "w(S - I) / w(B)",
-    use="Use it to judge the splits of a change, as a share of the baseline clusters; split_rate is the sum of the"
-    " good and the bad.",
+    use="Use it to judge the splits of a change, as a share of the baseline clusters; split_rate is the sum of"
+    " good_split_rate and bad_split_rate.",
     example=_worked("good_split_rate", "(1/3 + 1/3 + 2/3) / 6 = 2/9", "0.222222222222"),
     **GOOD,
 )
 def good_split_rate(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's baseline cluster that was split off it and does not belong with it."""
+    """Mean over items of the share of an item's baseline cluster that was rightly split off from it."""
     return of.good_split / (of.stable + of.split)
 
 
 @quality.mean_over_three(
     "w(S and I) / w(B)",
-    use="Use it to judge the splits of a change, as a share of the baseline clusters; split_rate is the sum of the"
-    " good and the bad.",
+    use="Use it to judge the splits of a change, as a share of the baseline clusters; split_rate is the sum of"
+    " good_split_rate and bad_split_rate.",
     example=_worked("bad_split_rate", "no split is wrong", "0.0"),
     **BAD,
 )
 def bad_split_rate(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's baseline cluster that was split off but belongs with it."""
+    """Mean over items of the share of an item's baseline cluster that was wrongly split off from it."""
     return of.bad_split / (of.stable + of.split)
 
 
 @quality.mean_over_three(
     "w(M and I) / w(E)",
-    use="Use it to judge the merges of a change, as a share of the new clusters; merge_rate is the sum of the good and"
-    " the bad.",
+    use="Use it to judge the merges of a change, as a share of the new clusters; merge_rate is the sum of"
+    " good_merge_rate and bad_merge_rate.",
     example=_worked("good_merge_rate", "(1/3 + 1/3) / 6 = 1/9, of c and d", "0.111111111111"),
     **GOOD,
 )
 def good_merge_rate(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's experiment cluster that was merged with it and belongs with it."""
+    """Mean over items of the share of an item's experiment cluster that was rightly merged with it."""
     return of.good_merge / (of.stable + of.merged)
 
 
 @quality.mean_over_three(
     "w(M - I) / w(E)",
-    use="Use it to judge the merges of a change, as a share of the new clusters; merge_rate is the sum of the good and"
-    " the bad.",
+    use="Use it to judge the merges of a change, as a share of the new clusters; merge_rate is the sum of"
+    " good_merge_rate and bad_merge_rate.",
     example=_worked("bad_merge_rate", "(1/3 + 1/3) / 6 = 1/9, of c and e", "0.111111111111"),
     **BAD,
 )
@@ -166,101 +169,101 @@ def bad_merge_rate(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(S - I) / w(B or E)",
-    use="Use it to judge the splits of a change on a scale that adds up with merges; split_jaccard_distance is the sum"
-    " of the good and the bad.",
+    use="Use it to judge the splits of a change on the same scale as its merges; split_jaccard_distance is the sum of"
+    " good_split_distance and bad_split_distance.",
     example=_worked("good_split_distance", "(1/3 + 1/3 + 2/5) / 6 = 8/45", "0.177777777778"),
     **GOOD,
 )
 def good_split_distance(of: ItemSets) -> Floats:
-    """Mean over items of the part of an item's two clusters that was split off it and does not belong with it."""
+    """Mean over items of the share of an item's two clusters that was rightly split off from it."""
     return of.good_split / _both(of)
 
 
 @quality.mean_over_three(
     "w(S and I) / w(B or E)",
-    use="Use it to judge the splits of a change on a scale that adds up with merges; split_jaccard_distance is the sum"
-    " of the good and the bad.",
+    use="Use it to judge the splits of a change on the same scale as its merges; split_jaccard_distance is the sum of"
+    " good_split_distance and bad_split_distance.",
     example=_worked("bad_split_distance", "no split is wrong", "0.0"),
     **BAD,
 )
 def bad_split_distance(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's two clusters that was split off but belongs with it."""
+    """Mean over items of the share of an item's two clusters that was wrongly split off from it."""
     return of.bad_split / _both(of)
 
 
 @quality.mean_over_three(
     "w(M and I) / w(B or E)",
-    use="Use it to judge the merges of a change on a scale that adds up with splits; merge_jaccard_distance is the sum"
-    " of the good and the bad.",
+    use="Use it to judge the merges of a change on the same scale as its splits; merge_jaccard_distance is the sum of"
+    " good_merge_distance and bad_merge_distance.",
     example=_worked("good_merge_distance", "(1/5 + 1/3) / 6 = 4/45", "0.088888888889"),
     **GOOD,
 )
 def good_merge_distance(of: ItemSets) -> Floats:
-    """Mean over items of the part of an item's two clusters that was merged with it and belongs with it."""
+    """Mean over items of the share of an item's two clusters that was rightly merged with it."""
     return of.good_merge / _both(of)
 
 
 @quality.mean_over_three(
     "w(M - I) / w(B or E)",
-    use="Use it to judge the merges of a change on a scale that adds up with splits; merge_jaccard_distance is the sum"
-    " of the good and the bad.",
+    use="Use it to judge the merges of a change on the same scale as its splits; merge_jaccard_distance is the sum of"
+    " good_merge_distance and bad_merge_distance.",
     example=_worked("bad_merge_distance", "(1/5 + 1/3) / 6 = 4/45", "0.088888888889"),
     **BAD,
 )
 def bad_merge_distance(of: ItemSets) -> Floats:
-    """Mean over items of the part of an item's two clusters that was merged with it and does not belong with it."""
+    """Mean over items of the share of an item's two clusters that was wrongly merged with it."""
     return of.bad_merge / _both(of)
 
 
 @quality.mean_over_three(
     "(w(S - I) + w(M and I)) / w(B or E)",
-    use="Use it to say how much of the whole change is right, or wrong: the good and the bad add up to the"
+    use="Use it to say how much of the whole change is right: good_distance and bad_distance add up to the"
     " jaccard_distance of the two runs.",
     example=_worked("good_distance", "8/45 + 4/45 = 4/15", "0.266666666667"),
     **GOOD,
 )
 def good_distance(of: ItemSets) -> Floats:
-    """Mean over items of the part of an item's two clusters where the experiment is right and the baseline is not."""
+    """Mean over items of the share of an item's two clusters where the experiment is right and the baseline wrong."""
     return (of.good_split + of.good_merge) / _both(of)
 
 
 @quality.mean_over_three(
     "(w(S and I) + w(M - I)) / w(B or E)",
-    use="Use it to say how much of the whole change is right, or wrong: the good and the bad add up to the"
+    use="Use it to say how much of the whole change is wrong: good_distance and bad_distance add up to the"
     " jaccard_distance of the two runs.",
     example=_worked("bad_distance", "0 + 4/45", "0.088888888889"),
     **BAD,
 )
 def bad_distance(of: ItemSets) -> Floats:
-    """Mean over items of the part of an item's two clusters where the baseline is right and the experiment is not."""
+    """Mean over items of the share of an item's two clusters where the baseline is right and the experiment wrong."""
     return (of.bad_split + of.bad_merge) / _both(of)
 
 
 @quality.mean_over_three(
     "w(B and E and I) / w(B or E)",
     source="van Staden 2024 (index)",
-    use="Use it to say how much of what two runs have in common is right, or wrong: the good and the bad add up to the"
+    use="Use it to say how much of what two runs have in common is right: good_index and bad_index add up to the"
     " jaccard_index of the two runs.",
-    caution="It describes what did not change: it does not judge the change.",
+    caution="It describes what did not change, so it does not judge the change.",
     example=_worked("good_index", "(2/3 + 2/3 + 1/5 + 1/3 + 1/3 + 1) / 6 = 8/15", "0.533333333333"),
     **GOOD,
 )
 def good_index(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's two clusters that is in both and belongs with it."""
+    """Mean over items of the share of an item's two clusters that is in both and belongs with the item."""
     return of.good_stable / _both(of)
 
 
 @quality.mean_over_three(
     "w((B and E) - I) / w(B or E)",
     source="van Staden 2024 (index)",
-    use="Use it to say how much of what two runs have in common is right, or wrong: the good and the bad add up to the"
+    use="Use it to say how much of what two runs have in common is wrong: good_index and bad_index add up to the"
     " jaccard_index of the two runs.",
-    caution="It describes what did not change: it does not judge the change.",
+    caution="It describes what did not change, so it does not judge the change.",
     example=_worked("bad_index", "(1/3 + 1/3) / 6 = 1/9, of d and e", "0.111111111111"),
     **BAD,
 )
 def bad_index(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's two clusters that is in both but does not belong with it."""
+    """Mean over items of the share of an item's two clusters that is in both but does not belong with the item."""
     return of.bad_stable / _both(of)
 
 
@@ -268,7 +271,7 @@ def bad_index(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "w(E and I) / w(E) - w(B and I) / w(B)",
     low=-1.0,
-    use="Use it for the change in precision from one run to the next, by item and by slice.",
+    use="Use it to say how much precision changes from one run to the next, by item and by slice.",
     caution="On its own, it favours splitting: read it with delta_recall.",
     example=_worked("delta_precision", "(1/3 + 1/3 + 1/3 + 1/6 - 1/6) / 6 = 1/6", "0.166666666667"),
     **GOOD,
@@ -283,7 +286,7 @@ def delta_precision(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "(w(E and I) - w(B and I)) / w(I)",
     low=-1.0,
-    use="Use it for the change in recall from one run to the next, by item and by slice.",
+    use="Use it to say how much recall changes from one run to the next, by item and by slice.",
     caution="On its own, it favours merging: read it with delta_precision.",
     example=_worked("delta_recall", "(1/2 + 1/2) / 6 = 1/6, of c and d", "0.166666666667"),
     **GOOD,
@@ -296,13 +299,15 @@ def delta_recall(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "d(E, I) - d(B, I), where d(X, Y) = 1 - w(X and Y) / w(X or Y)",
     low=-1.0,
-    use="Use it for the change in jaccard_distance to the truth: below 0, the new run is closer.",
-    caution="It weights splits like merges, and is small if few items changed, however good the change is.",
+    use="Use it to say how much jaccard_distance to the truth changes: a negative value means that the new run is"
+    " closer.",
+    caution="It gives splits and merges the same weight, and is small if few items changed, however good the change"
+    " is.",
     example=_worked("delta_jaccard_distance", "-2/9", "-0.222222222222"),
     **BAD,
 )
 def delta_jaccard_distance(of: ItemSets) -> Floats:
-    """How much further from the truth the experiment is than the baseline: the difference of Jaccard distances."""
+    """Jaccard distance of the experiment to the truth minus that of the baseline: how much further away it is."""
     before, after = of.good_stable + of.bad_split, of.good_stable + of.good_merge
     of_baseline = before + (of.good_split + of.bad_stable + of.baseline_lacks)
     of_experiment = after + (of.bad_merge + of.bad_stable + of.experiment_lacks)
@@ -324,16 +329,16 @@ def slopes_of_iq(delta: Floats, good: Floats, bad: Floats, beta: float) -> tuple
     quality["bad_distance"],
     low=-1.0,
     slopes=slopes_of_iq,
-    note=f"{NOTE} Where nothing changed it is not defined.",
+    note=f"{NOTE} It is not defined where nothing changed.",
     source="van Staden 2024 (quality)",
-    use="Use it to say how much of a change's size brings the run closer to the truth: 1 if it goes straight to the"
-    " truth, 0 if the run is no closer; unlike delta_jaccard_distance, it is comparable between changes.",
-    caution="It is relative to the size of the change, and uncertain if little changed.",
+    use="Use it to say how far a change brings the run towards the truth, relative to the size of the change (1 if"
+    " straight to the truth, 0 if no closer); unlike delta_jaccard_distance, it is comparable between changes.",
+    caution="It is relative to the size of the change, so it is uncertain if little changed.",
     example=_worked("iq", "2/9 / (16/45) = 5/8", "0.625"),
     **GOOD,
 )
 def iq(delta: Floats | float, good: Floats | float, bad: Floats | float, beta: float) -> Floats | float:
-    """How much closer to the truth a change brings the items, relative to the change's size: 1 if straight to it."""
+    """How much closer to the truth a change brings the items, relative to its size; 1 means straight to the truth."""
     size = np.asarray(good + bad, np.float64)
     found = np.full(size.shape, np.nan)
     np.divide(np.subtract(0.0, delta), size, out=found, where=size > 0)  # negation would give -0.0 for 0.0

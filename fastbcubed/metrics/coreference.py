@@ -26,11 +26,12 @@ WORDS = {
     "recall": {"side": "key", "other": "response", "x": "k", "X": "K"},
 }
 NOTE = (
-    "Key and response are the true and the predicted clusters, here called entities, with the items, or"
-    " mentions, that only one side has. K and R are the numbers of entities, k and r the mentions of one of"
-    " them, n those that two have in common, in V cells. 0 / 0 is 0, as in the reference scorer. An item that"
+    "Key and response are the true and the predicted clusters, here called entities. They include the items, or"
+    " mentions, that only one side has. K and R are the numbers of entities of the key and of the response, k and r"
+    " the numbers of mentions of one entity of each, n is the number of mentions that these two have in common, and V"
+    " is the number of cells. 0 / 0 counts as 0, as in the reference scorer. An item that"
     ' unmatched="singleton" adds to the other side is an entity of one mention there. If there are several runs,'
-    " each is scored on all mentions of the key and its own, whatever is missing from the others."
+    " each is scored on all mentions of the key and all of its own, even those that other runs lack."
 )
 
 coreference = Family("coreference", low=0.0, high=1.0, best="higher", unweighted_only=True, note=NOTE)
@@ -101,20 +102,21 @@ def with_f(precision: float, recall: float) -> Three:
 
 @three_scores(
     "((sum over cells of n) - V) / ((sum over entities of the {side} of {x}) - {X})",
-    "Share of the fewest links that connect the entities of the {side} that the {other} has as well.",
+    "Share of links that the {other} also has, among those needed to connect the mentions of each entity of the"
+    " {side}.",
     of="entities",
     source="Vilain et al. 1995",
     use="Use it to compare with papers on coreference, together with lea_f1 or conll_f1.",
     caution={
         "precision": "It counts links, not items, and ignores singletons: merging large entities costs only one link.",
         "recall": "It counts links, not items, and ignores singletons: one cluster of all mentions has recall 1.",
-        "f1": "It favours large clusters: one cluster of all mentions often scores higher than careful predictions; it"
-        " ignores singletons.",
+        "f1": "It ignores singletons and favours large clusters: one cluster of all mentions often scores higher than"
+        " careful predictions.",
     },
     worked=("(4 - 3) / (4 - 2)", "(4 - 3) / (4 - 2)", "2 * 1/2 * 1/2 / (1/2 + 1/2)"),
     examples={
         "precision": """
-        The links a-b and f-g are right, of five that hold ab, cd and fghi together.
+        Five links connect the mentions of ab, cd and fghi, and two of them, a-b and f-g, are right.
 
         >>> labels_true = ["x", "x", "x", "y", "y", "y", "y", None, None]  # abc and defg
         >>> muc_precision(labels_true, [1, 1, 2, 2, None, 3, 3, 3, 3])  # 2 / (1 + 1 + 3)
@@ -148,21 +150,21 @@ def muc(
 
 @three_scores(
     "(max over one-to-one pairings of sum over pairs of n) / sum over entities of the {side} of {x}",
-    "Share of the {side}'s mentions that are in both entities of a pair of the best one-to-one pairing.",
+    "Share of the {side}'s mentions that paired entities have in common, in the best one-to-one pairing.",
     of=("entities", "pairing of mentions"),
     source="Luo 2005",
     paired=True,
     use="Use it to compare with papers on coreference that pair entities and count mentions; ceaf_e_f1 counts"
     " entities.",
-    caution="It pairs entities one to one: of the parts of an entity that is split, only one earns credit.",
+    caution="It pairs entities one to one, so only one part of a split entity earns credit.",
     worked=("(2 + 1) / 4", "(2 + 1) / 4", "2 * 3/4 * 3/4 / (3/4 + 3/4)"),
     examples={
         "precision": """
-        >>> ceaf_m_precision(list("xxyyy"), [1, 1, 1, 1, 2])  # y with 1 shares 2, x no other; x with 1 and y with 2: 3
+        >>> ceaf_m_precision(list("xxyyy"), [1, 1, 1, 1, 2])  # x and 1 share two mentions, y and 2 one: (2 + 1) / 5
         0.6
         """,
         "recall": """
-        The entities a, bc and def, of which the response has a and de.
+        The key has the entities a, bc and def; the response has a and de.
 
         >>> ceaf_m_recall([1, 2, 2, 3, 3, 3], ["a", None, None, "b", "b", None])  # (1 + 2) / 6
         0.5
@@ -194,16 +196,16 @@ def ceaf_m(
 
 @three_scores(
     "1/{X} max over one-to-one pairings of sum over pairs of 2 n / (k + r)",
-    "Mean over the entities of the {side} of the similarity to the entity that each is paired with, one to one.",
+    "Mean over the entities of the {side} of an entity's similarity to the one that it is paired with, one to one.",
     of=("entities", "pairing of entities"),
     source="Luo 2005",
     paired=True,
     use="Use it to compare with papers on coreference: it is one of the three scores in conll_f1.",
     caution={
-        "precision": "Each entity counts once whatever its size, and those without a partner lower it even if they"
-        " are pure.",
-        "recall": "Each entity counts once whatever its size, so the many small ones dominate it.",
-        "f1": "Each entity counts once whatever its size; it can prefer a mixed cluster to its pure parts.",
+        "precision": "Each entity counts once whatever its size, and entities without a partner lower the score even if"
+        " they are pure.",
+        "recall": "Each entity counts once whatever its size, so the many small entities dominate it.",
+        "f1": "Each entity counts once whatever its size, and a mixed cluster can score higher than its pure parts.",
     },
     worked=(
         "(2 * 2 / (2 + 3) + 2 * 1 / (2 + 1)) / 2",
@@ -212,7 +214,7 @@ def ceaf_m(
     ),
     examples={
         "precision": """
-        The entities a, bc and def, of which the response has a and de.
+        The key has the entities a, bc and def; the response has a and de.
 
         >>> score = ceaf_e_precision([1, 2, 2, 3, 3, 3], ["a", None, None, "b", "b", None])
         >>> round(score, 12)  # (1 + 2 * 2 / (3 + 2)) / 2
@@ -253,19 +255,20 @@ def ceaf_e(
     "(W / W{x} + B / B{x}) / 2, where W{x} and B{x} are the numbers of links within and between the entities of the"
     " {side}, and W and B the numbers of those that are also in the {other}. If the key has links of only one kind, the"
     " score is the term of this kind",
-    "Share of the {side}'s links that are also in the {other}: mean over links within and between entities.",
+    "Share of the {side}'s links that are also in the {other}: mean of the shares within and between entities.",
     f1="(2 W / (Wk + Wr) + 2 B / (Bk + Br)) / 2, where Wk and Wr are the numbers of links within the entities of the"
     " key and of the response, W is the number of links in both, and Bk, Br and B are those of links between entities."
     " If the key has links of only one kind, the score is the term of this kind",
     of="links",
     source="Luo et al. 2014",
-    use="Use it to compare with papers on coreference that report BLANC, where links between entities count too;"
+    use="Use it to compare with papers on coreference that report BLANC, which also counts links between entities;"
     " lea_f1 leaves them out.",
     caution="Half of it is based on links between entities, nearly all of which are right if there are many clusters.",
     worked=("(1/3 + 2/3) / 2", "(1/2 + 2/4) / 2", "(2 * 1 / (3 + 2) + 2 * 2 / (3 + 4)) / 2"),
     examples={
         "precision": """
-        The entities ab and cde against bcx and de: one of 4 links within is right, and two of 6 between.
+        The key has the entities ab and cde, the response bcx and de: 1 of the response's 4 links within
+        entities is right, and 2 of its 6 links between entities.
 
         >>> score = blanc_precision(["x", "x", "y", "y", "y", None], [None, 1, 1, 2, 2, 1])
         >>> round(score, 6)  # (1/4 + 2/6) / 2 = 7/24
@@ -276,13 +279,13 @@ def ceaf_e(
         0.5
         """,
         "f1": """
-        The F1 of links within entities is 2/4 here, that of links between them 0.
+        Here, the F1 of links within entities is 2/4, and the F1 of links between entities is 0.
 
         >>> blanc_f1(list("xxyy"), [1, 1, 1, 1])  # (2 * 2/6 * 2/2 / (2/6 + 2/2) + 0) / 2
         0.25
         """,
         "all": """
-        >>> blanc_precision_recall_fscore(list("xyz"), [1, 2, 3])  # no links within: those between alone
+        >>> blanc_precision_recall_fscore(list("xyz"), [1, 2, 3])  # all links are between entities
         PrecisionRecallFscore(precision=1.0, recall=1.0, f1=1.0)
         """,
     },
@@ -303,7 +306,7 @@ def blanc(within: Links, between: Links, zero_division: float = 0.0) -> Three:
 @three_scores(
     "((sum over cells with {x} > 1 of n (n - 1) / ({x} - 1)) + sum over cells with k = r = 1 of 1) / sum over"
     " entities of the {side} of {x}",
-    "Mean over the entities of the {side}, weighted by size, of the share of their links that the {other} has.",
+    "Mean over the entities of the {side}, weighted by size, of the share of an entity's links that the {other} has.",
     of="entities",
     source="Moosavi and Strube 2016",
     use="Use it for coreference where large entities and their links should count, without the flaws of muc_f1 and"
@@ -317,7 +320,7 @@ def blanc(within: Links, between: Links, zero_division: float = 0.0) -> Three:
     ),
     examples={
         "precision": """
-        >>> lea_precision(list("xxyy"), [1, 1, 1, 2])  # (3 * 1/3 + 1 * 0) / 4; y is not alone in the key
+        >>> lea_precision(list("xxyy"), [1, 1, 1, 2])  # (3 * 1/3 + 1 * 0) / 4; y is no singleton in the key
         0.25
         """,
         "recall": """
@@ -330,8 +333,8 @@ def blanc(within: Links, between: Links, zero_division: float = 0.0) -> Three:
         0.333333333333
         """,
         "all": """
-        The entities abc and defg against ab, cd and fghi: (2 * 1 + 2 * 0 + 4 * 1/6) / 8 and
-        (3 * 1/3 + 4 * 1/6) / 7.
+        The key has the entities abc and defg, the response ab, cd and fghi: precision is
+        (2 * 1 + 2 * 0 + 4 * 1/6) / 8, and recall is (3 * 1/3 + 4 * 1/6) / 7.
 
         >>> labels_true = ["x", "x", "x", "y", "y", "y", "y", None, None]
         >>> scores = lea_precision_recall_fscore(labels_true, [1, 1, 2, 2, None, 3, 3, 3, 3])
@@ -354,8 +357,8 @@ def lea(
     source="Bagga and Baldwin 1998",
     use="Use it for coreference where key and response differ in their mentions: it is one of the three scores in"
     " conll_f1.",
-    caution="It differs from BCubed in the mentions that only one side has, which score 0 on their own side; without"
-    " such mentions, use BCubed.",
+    caution="It differs from BCubed only in mentions that one side does not have, which score 0 on the side that has"
+    " them. If both sides have the same mentions, use BCubed.",
     worked=(
         "(2**2 / 3 + 1**2 / 3 + 1**2 / 1) / 4",
         "(2**2 / 2 + 1**2 / 2 + 1**2 / 2) / 4",

@@ -8,7 +8,7 @@ from math import inf
 from fastbcubed.metrics.metric import Family
 
 edit = Family("edit", low=0.0, high=inf, best="lower", labelled_only=True)
-STEPS = "Steps are counted; weights play no part."
+STEPS = "Every step counts once; weights make no difference."
 
 
 # Merges and moves
@@ -17,12 +17,12 @@ of_moves = partial(edit.of_sums, of=("clusters", "majorities"))
 
 @of_moves(
     "(n - sum over predicted clusters of max over its cells of w) + (M - m), for n items, cells of w items, and M"
-    " predicted clusters, m of which can keep a class of their own, that of a largest cell",
+    " predicted clusters, m of which can each be assigned a different true cluster, that of a largest cell",
     source="Pantel and Lin 2002",
     note=STEPS,
     use="Use it to count the merges of two clusters and the moves of single items that repair a prediction;"
     " basic_merge_distance counts splits instead of moves.",
-    caution="It counts steps, of which a large data set has more: do not compare it between data sets.",
+    caution="The number of steps grows with the data: do not compare it between data sets.",
     worked="(4 - (2 + 1)) + (2 - 2)",
     example="""
     >>> pantel_lin_distance(list("aaabb"), [1, 1, 2, 2, 2])  # move an a
@@ -37,8 +37,8 @@ def pantel_lin_distance(
 
 
 @of_moves(
-    "1 - D / (n - K), with D = pantel_lin_distance; n items and K true clusters; where n = K, 1 if the clusterings are"
-    " the same, else 0",
+    "1 - D / (n - K), with D = pantel_lin_distance, for n items and K true clusters; where n = K, 1 if the clusterings"
+    " are the same, else 0",
     low=-inf,
     high=1.0,
     best="higher",
@@ -46,7 +46,7 @@ def pantel_lin_distance(
     note=STEPS,
     use="Use it to say what share of the repair steps a prediction saves, compared with starting from singletons;"
     " pantel_lin_distance counts the steps.",
-    caution="It can be negative: a prediction may be further from the truth than singletons are.",
+    caution="It is negative if the prediction is further from the truth than singletons are.",
     worked="1 - 1 / (4 - 2)",
     example="""
     >>> score = pantel_lin(list("aaabb"), [1, 1, 2, 2, 2])
@@ -69,7 +69,8 @@ def pantel_lin(n_items: int, n_cells: int, n_true: int, n_pred: int, kept: int, 
     of="clusters",
     source="Menestrina et al. 2010",
     use="Use it to say how many splits and merges of whole clusters lead to the truth; split_join counts items.",
-    caution="Moving one item costs as much as merging two clusters of a thousand; and it grows with the data.",
+    caution="Splitting off one item costs as much as merging two clusters of a thousand items, and the distance grows"
+    " with the data.",
     worked="(3 - 2) + (3 - 2)",
     example="""
     >>> basic_merge_distance(list("aaabb"), [1, 1, 2, 2, 2])  # split the second, merge the a's

@@ -23,7 +23,7 @@ Amount = Any
 BITS = 1 / math.log(2)
 NOTE = (
     "C and K are the true and the predicted cluster of a random item, drawn in proportion to its weight, and n is the"
-    " number of items. H(C) is the entropy of C, and H(C|K) what remains of it once K is known, in bits."
+    " number of items. H(C) is the entropy of C in bits, and H(C|K) is what remains of it once K is known."
 )
 
 entropy = Family("entropy", low=0.0)
@@ -68,7 +68,7 @@ def mean_variation_of_information(
     **LOSS,
     source="Amigó et al. 2009",
     use="Use it to say in bits how mixed an item's predicted cluster is; the counterpart is class_entropy.",
-    caution="Alone, it rewards caution: it is 0 for singletons.",
+    caution="On its own, it rewards caution: it is 0 for singletons.",
     example="""
     >>> cluster_entropy(list("aabb"), [1, 1, 1, 1])  # log2(4/2) for each item
     1.0
@@ -86,7 +86,7 @@ def cluster_entropy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     **LOSS,
     source="Bakus et al. 2002",
     use="Use it to say in bits how scattered an item's true cluster is; the counterpart is cluster_entropy.",
-    caution="Alone, it rewards boldness: it is 0 for one cluster of all items.",
+    caution="On its own, it rewards boldness: it is 0 for one cluster of all items.",
     example="""
     >>> class_entropy(list("aabb"), [1, 1, 2, 3])  # (0 + 0 + log2(2/1) + log2(2/1)) / 4
     0.5
@@ -137,7 +137,7 @@ def norm(true: float, pred: float, pred_given_true: float, average: str) -> floa
             >>> round(score, 12)  # log(2) - 0
             0.69314718056
             """,
-            note="As in scikit-learn, in nats, which has no weights.",
+            note=f"{LIKE_SKLEARN} The values are in nats.",
         )
     },
 )
@@ -155,12 +155,13 @@ def mutual_info(true: float, pred: float, true_given_pred: float, pred_given_tru
     best="neither",
     source="Vinh et al. 2010",
     unweighted_only=True,
-    use="Use it to see how much mutual_info clusters of these sizes have by chance; ami corrects for it.",
+    use="Use it to see how much mutual information clusters of these sizes share by chance; ami corrects for it.",
     caution="It depends on the prediction only through the sizes of its clusters.",
     worked="2 * (1/2 * 1/4 * log2(4/6) + 1/2 * 2/4 * log2(8/6)) + 2 * 1/2 * 1/4 * log2(4/2)",
     example="""
-    A class of 2 and a cluster of 2 share both items with the chance 1/6: 1/6 * 2/4 * log2(4 * 2 / 4), for
-    two such pairs. With a cluster of 1 they share it with the chance 1/2: 1/2 * 1/4 * log2(4 / 2), four times.
+    In two pairs of a true and a predicted cluster, both have 2 items and share them with probability 1/6: each
+    pair adds 1/6 * 2/4 * log2(4 * 2 / 4) = 1/12. In four pairs, the predicted cluster has 1 item, and it is in
+    the true cluster with probability 1/2: each pair adds 1/2 * 1/4 * log2(4 / 2) = 1/8.
 
     >>> score = expected_mutual_info(list("aabb"), [1, 1, 2, 3])
     >>> round(score, 12)  # 2 * 1/12 + 4 * 1/8
@@ -168,7 +169,7 @@ def mutual_info(true: float, pred: float, true_given_pred: float, pred_given_tru
     """,
 )
 def expected_mutual_info(expected: float, fixed: bool) -> float:
-    """Expected mutual information by chance (items shuffled, sizes kept), in bits."""
+    """Mutual information, in bits, expected by chance if items are shuffled among clusters of the same sizes."""
     return expected * BITS
 
 
@@ -207,11 +208,12 @@ def _explained(whole: Amount, left: Amount) -> Amount:
 
 
 @of_entropies(
-    "1 - H(C|K) / H(C), 1 if there is one true cluster",
+    "1 - H(C|K) / H(C), 1 if there is only one true cluster",
     **SHARE,
     source="Rosenberg and Hirschberg 2007",
-    use="Use it to compare with scikit-learn, for how pure predicted clusters are; precision expresses this in items.",
-    caution="Alone, it rewards caution: singletons are homogeneous.",
+    use="Use it to say how pure predicted clusters are, as scikit-learn does; precision expresses this as a share of"
+    " items.",
+    caution="On its own, it rewards caution: singletons are homogeneous.",
     worked="1 - 0.6887 / 1",
     example="""
     >>> score = homogeneity([1, 1, 2, 3], list("aabb"))
@@ -221,16 +223,17 @@ def _explained(whole: Amount, left: Amount) -> Amount:
     also={"homogeneity_score": Page(note=LIKE_SKLEARN)},
 )
 def homogeneity(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_true: Amount) -> Amount:
-    """Share of the information on true clusters that the predicted clusters contain."""
+    """Share of the information about true clusters that the predicted clusters contain."""
     return _explained(true, true_given_pred)
 
 
 @of_entropies(
-    "1 - H(K|C) / H(K), 1 if there is one predicted cluster",
+    "1 - H(K|C) / H(K), 1 if there is only one predicted cluster",
     **SHARE,
     source="Rosenberg and Hirschberg 2007",
-    use="Use it to compare with scikit-learn, for how complete true clusters are; recall expresses this in items.",
-    caution="Alone, it rewards boldness: one cluster of all items is complete.",
+    use="Use it to say how complete true clusters are, as scikit-learn does; recall expresses this as a share of"
+    " items.",
+    caution="On its own, it rewards boldness: one cluster of all items is complete.",
     worked="1 - (2/4 * 1) / 0.8113",
     example="""
     >>> score = completeness(list("aabb"), [1, 1, 2, 3])
@@ -240,7 +243,7 @@ def homogeneity(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_
     also={"completeness_score": Page(note=LIKE_SKLEARN)},
 )
 def completeness(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_true: Amount) -> Amount:
-    """Share of the information on predicted clusters that the true clusters contain."""
+    """Share of the information about predicted clusters that the true clusters contain."""
     return _explained(pred, pred_given_true)
 
 
@@ -253,10 +256,10 @@ def v_of(homogeneity: Amount, completeness: Amount, beta: float) -> Amount:
 
 
 @of_entropies(
-    "2 h c / (h + c), with h = homogeneity and c = completeness; 0 if both are",
+    "2 h c / (h + c), with h = homogeneity and c = completeness; 0 if both are 0",
     **SHARE,
     source="Rosenberg and Hirschberg 2007",
-    use="Use it to compare with papers that report it, for few clusters; for many clusters, use ami or f1.",
+    use="Use it to compare with papers that report it for few clusters; for many clusters, use ami or f1.",
     caution="With many small clusters, it is high even for uninformed predictions: singletons often score above 0.8.",
     worked="2 * 0.3113 * 0.3837 / (0.3113 + 0.3837)",
     example="""
@@ -290,10 +293,10 @@ def v_measure(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_tr
 
 
 @of_entropies(
-    "2 I / (H(C) + H(K)), with I = mutual_info; 1 if both sides are one cluster, 0 if one is",
+    "2 I / (H(C) + H(K)), with I = mutual_info; 1 if both sides are a single cluster, 0 if only one side is",
     **SHARE,
     source="Strehl and Ghosh 2002",
-    use="Use it to compare with papers that report it, for few clusters; for many clusters, use ami or f1.",
+    use="Use it to compare with papers that report it for few clusters; for many clusters, use ami or f1.",
     caution="With many small clusters, it is high even for uninformed predictions: singletons often score above 0.8.",
     worked="2 * 0.3113 / (1 + 0.8113)",
     example="""
@@ -308,14 +311,15 @@ def v_measure(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_tr
             >>> round(score, 12)  # 1 / (3/2)
             0.666666666667
             """,
-            note="As in scikit-learn, which has no weights and does not offer the joint entropy.",
+            note="The function of this name in scikit-learn returns the same values, but takes no weights and does not"
+            " offer the joint entropy.",
         )
     },
 )
 def nmi(
     true: float, pred: float, true_given_pred: float, pred_given_true: float, average: str = "arithmetic"
 ) -> float:
-    """Mutual information, relative to the mean entropy of the two sides."""
+    """Mutual information divided by the mean entropy of the two sides."""
     most = norm(true, pred, pred_given_true, average)
     if true_given_pred == 0 == pred_given_true:
         return 1.0
@@ -323,8 +327,8 @@ def nmi(
 
 
 @entropy.of_sums(
-    "(I - E[I]) / ((H(C) + H(K)) / 2 - E[I]), with I = mutual_info and E[I] = expected_mutual_info; 1 for the same"
-    " clusterings, else 0 if a side is one cluster or singletons",
+    "(I - E[I]) / ((H(C) + H(K)) / 2 - E[I]), with I = mutual_info and E[I] = expected_mutual_info; 1 for identical"
+    " clusterings, otherwise 0 if a side is a single cluster or only singletons",
     of=("entropies", "chance"),
     **SHARE,
     low=-inf,
@@ -332,7 +336,7 @@ def nmi(
     unweighted_only=True,
     use="Use it to compare partitions by information where 0 should mean chance; adjusted_rand does so by pairs.",
     caution="If most true clusters are singletons, chance already explains most of the information, and a few items"
-    " change it a lot.",
+    " change the score a lot.",
     worked="(0.3113 - 0.3113) / ((1 + 0.8113) / 2 - 0.3113)",
     example="""
     >>> score = ami(list("aabb"), [1, 1, 2, 3])
@@ -346,9 +350,10 @@ def nmi(
             >>> round(score, 12)  # (1 - 2/3) / (3/2 - 2/3) = 2/5
             0.4
             """,
-            note="As in scikit-learn, to 1e-9, unless a side is a single cluster or all singletons. In that case,"
-            " shuffling changes nothing, and the score is 0 / 0 or 0 over something: here 1 if the clusterings are the"
-            " same, otherwise 0; scikit-learn divides rounding errors by the smallest float.",
+            note="The function of this name in scikit-learn returns the same values to 1e-9, unless a side is a single"
+            " cluster or only singletons. In that case, shuffling changes nothing, so the numerator of the score is 0."
+            " This function then returns 1 if the clusterings are the same, and 0 otherwise; scikit-learn divides"
+            " rounding errors by the smallest float.",
         )
     },
 )
@@ -361,7 +366,7 @@ def ami(
     fixed: bool,
     average: str = "arithmetic",
 ) -> float:
-    """Mutual information adjusted for chance: 0 is the expected value of shuffled items, 1 the best."""
+    """Mutual information adjusted for chance: 0 is the expected value for shuffled items, and 1 is the best."""
     most = norm(true, pred, pred_given_true, average)
     if true_given_pred == 0 == pred_given_true:
         return 1.0
@@ -398,8 +403,8 @@ def dom_q0(of_truth: float, of_prediction: float, n_items: int) -> float:
 
 
 @of_code_lengths(
-    "1 / (n D) sum over true clusters of size a of log2 binomial(a + c - 1, c - 1), with D = dom_q0; for c true"
-    " clusters; 1 if there is one",
+    "1 / (n D) sum over true clusters of size a of log2 binomial(a + c - 1, c - 1), with D = dom_q0, for c true"
+    " clusters; 1 if there is only one true cluster",
     **SHARE,
     caution="It is not linear in the number of errors, and few readers are familiar with it.",
     worked="(log2(3) + log2(3)) / 4 / 1.4387",

@@ -348,7 +348,7 @@ Raises
 ------
 FastBCubedError
     If there are no items, if the two sides differ in length, or if a label or a weight is missing
-    or invalid. Every error below is a subclass.
+    or invalid. Any error listed below is a subclass.
 {in_place}{undefined}
 Notes
 -----
@@ -373,16 +373,16 @@ class Option(NamedTuple):
 
 BETA = Option(
     "beta : float, default 1.0\n"
-    "    How many times as important recall is as precision: 0 gives precision, infinity recall.\n",
+    "    How many times as important recall is as precision: 0 gives precision, infinity gives recall.\n",
     ", or if beta is negative",
 )
 WEIGHT_OF_COMPLETENESS = Option(
     "beta : float, default 1.0\n"
-    "    Weight of completeness: 0 gives homogeneity, infinity completeness. It is not squared.\n",
+    "    Weight of completeness, which is not squared: 0 gives homogeneity, infinity gives completeness.\n",
     ", or if beta is negative",
 )
 SHARE_OF_CLUSTER_ENTROPY = Option(
-    "beta : float, default 0.5\n    Share of the cluster entropy, from 0 to 1.\n",
+    "beta : float, default 0.5\n    Weight of the cluster entropy in the mean, from 0 to 1.\n",
     ", or if beta is not between 0 and 1",
 )
 BASE = Option(
@@ -396,7 +396,7 @@ AVERAGE = Option(
     ", or if the average is unknown",
 )
 ZERO_DIVISION = Option(
-    "    A null means that the item is missing from the side.\n"
+    "    A null label means that the item is missing from that side.\n"
     "zero_division : float, default 0.0\n"
     "    Value of 0 / 0, which occurs only in MUC (entities of one mention) and BLANC (no links).\n",
     ", or if zero_division is not a number",
@@ -413,8 +413,8 @@ _LABELS_OF_THREE = """labels_baseline, labels_experiment, labels_true : array-li
     Cluster label of each item before, after and in truth, all in the same item order."""
 
 _CONTINGENCY = """contingency : Contingency, table or matrix, optional
-    The cells, as returned by `fastbcubed.contingency`, instead of labels and weights; a matrix of counts with the
-    true clusters in rows, dense or sparse; or a table with the columns true_cluster, pred_cluster and n_items.
+    The cells, as returned by `fastbcubed.contingency`, instead of labels and weights; a dense or sparse matrix of
+    counts with the true clusters in rows; or a table with the columns true_cluster, pred_cluster and n_items.
 """
 
 _IN_PLACE = """OptionError
@@ -422,8 +422,8 @@ _IN_PLACE = """OptionError
 """
 
 _LABELS_OF_COVERS = """labels_true, labels_pred : array-like of shape (n_items,), dict or Clustering
-    Cluster label of each item, or a set of labels for each, both in the same item order; or a dict from
-    item to cluster or set of clusters; or a clustering with a row per membership."""
+    Cluster label or set of labels of each item, both in the same item order; or a dict from item to
+    cluster or set of clusters; or a clustering with a row per membership."""
 
 _MATRIX = (
     "For each item, tp, fp, fn and tn are the total weights of the items that share its cluster on both sides"
@@ -484,8 +484,8 @@ def _range(metric: Metric) -> str:
 
 
 def _notes(metric: Metric, note: str) -> str:
-    cost = "One pass over the items counts the cells; the rest is linear in the cells"
-    cost += ", and with weights in the items." if metric.family == "elm" else "."
+    cost = "One pass over the items counts the cells; the rest takes time proportional to the number of cells"
+    cost += ", or of items if they have weights." if metric.family == "elm" else "."
     notes = [f"Definition: {metric.definition}.", cost]
     if metric.names_matrix:
         notes.insert(1, _MATRIX)
@@ -574,7 +574,9 @@ def _public_three(scores: Function, f_score: str, *, on_covers: bool = False) ->
     p, r = (metric.name for metric in _rates(f_score))
     together = replace(
         METRICS[f_score],
-        summary=METRICS[f_score].summary.replace("F1 of", "Precision, recall and F, by default the F1 of"),
+        summary=METRICS[f_score].summary.replace(
+            "F1 of", "Precision, recall and F; by default, F is the F1 of"
+        ),
         definition=f"P = {p}, R = {r}, F = 1 / (alpha / P + (1 - alpha) / R), with alpha = 1 / (1 + beta^2)",
     )
     name = f"{f_score.removesuffix('f1')}precision_recall_fscore"
@@ -672,7 +674,7 @@ def coreference_scores(stem: str) -> CoreferenceScore[PrecisionRecallFscore]:
 
     together = replace(
         metric,
-        summary=metric.summary.replace("F1 of", "Precision, recall and F1:"),
+        summary=f"Return {stem}_precision, {stem}_recall and their F1.",
         definition=f"P = {stem}_precision, R = {stem}_recall, F1 = {metric.definition}",
     )
     name = f"{stem}_precision_recall_fscore"
@@ -770,7 +772,7 @@ def _v_measures(table: Contingency, beta: float) -> HomogeneityCompletenessVMeas
     return HomogeneityCompletenessVMeasure(h, c, float(v_of(h, c, beta)))
 
 
-V_OF_BETA = "(1 + beta) h c / (beta h + c), with h = homogeneity and c = completeness; 0 if both are"
+V_OF_BETA = "(1 + beta) h c / (beta h + c), with h = homogeneity and c = completeness; 0 if both are 0"
 
 
 def v_measure_of_beta(called: str = "") -> ScoreOfBeta[float]:
@@ -810,7 +812,7 @@ public(
         replace(
             entropy["v_measure"],
             summary="Homogeneity, completeness and their harmonic mean.",
-            definition=f"h = 1 - H(C|K) / H(C), c = 1 - H(K|C) / H(K), each 1 if that is 0 / 0, and {V_OF_BETA}",
+            definition=f"h = 1 - H(C|K) / H(C), c = 1 - H(K|C) / H(K), each 1 where it is 0 / 0, and {V_OF_BETA}",
         ),
         "homogeneity_completeness_v_measure",
         option=WEIGHT_OF_COMPLETENESS,

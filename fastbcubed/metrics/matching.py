@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 NOTE = (
     "K true clusters of weights a and M predicted clusters of weights b meet in V cells of weights w; N is the"
-    " weight of all items. Without weights all of these are numbers of items. Where clusters overlap, an item"
-    " counts once in every cluster that it is in, and N is the sum of the a, or of the b."
+    " weight of all items. Without weights, a, b, w and N are numbers of items. Where clusters overlap, an item"
+    " counts once in every cluster that it is in, and N is the sum of a over the true clusters, or of b over the"
+    " predicted clusters."
 )
-COUNTS = "Clusters count equally, so that weights make no difference."
+COUNTS = "Clusters count equally, so weights make no difference."
 ONE_TO_ONE = (
-    f"{COUNTS} Where clusters overlap, several of a side may have the same items: these are paired with clusters of the"
-    " other side one to one, and those left over are not the same."
+    f"{COUNTS} Where clusters overlap, several clusters of a side may have the same items: these are paired one to one"
+    " with clusters of the other side, and those left over do not count as the same."
 )
 
 matching = Family("matching", low=0.0, high=1.0, best="higher", note=NOTE)
@@ -38,10 +39,10 @@ of_fits = partial(matching.of_sums, of="counterparts")
     "1/N sum over predicted clusters of max over its cells of w",
     source="Zhao and Karypis 2001",
     on_covers=True,
-    use="Use it to say what share of the items is in the majority of its predicted cluster, as with topics; precision"
-    " looks at the whole cluster.",
-    caution="Alone, it rewards caution: singletons have purity 1. It considers only the largest part of each predicted"
-    " cluster.",
+    use="Use it to say what share of the items is in the majority of its predicted cluster, for example to evaluate"
+    " topics; precision considers the whole cluster.",
+    caution="On its own, it rewards caution: singletons have purity 1. It considers only the largest part of each"
+    " predicted cluster.",
     worked="(2 + 1) / 4",
     example="""
     >>> purity(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (2 + 2 + 2) / 8
@@ -49,7 +50,7 @@ of_fits = partial(matching.of_sums, of="counterparts")
     """,
 )
 def purity(true: Fit, pred: Fit) -> float:
-    """Mean over items of the largest share that a true cluster has in their predicted cluster."""
+    """Mean over items of the largest share of an item's predicted cluster that belongs to one true cluster."""
     return pred.own / pred.weight
 
 
@@ -57,10 +58,10 @@ def purity(true: Fit, pred: Fit) -> float:
     "1/N sum over true clusters of max over its cells of w",
     source="Zhao and Karypis 2001",
     on_covers=True,
-    use="Use it to say what share of the items is in the largest part of its true cluster; recall looks at the whole"
+    use="Use it to say what share of the items is in the largest part of its true cluster; recall considers the whole"
     " cluster.",
-    caution="Alone, it rewards boldness: one cluster of all items has inverse purity 1. It considers only the largest"
-    " part of each true cluster.",
+    caution="On its own, it rewards boldness: one cluster of all items has inverse purity 1. It considers only the"
+    " largest part of each true cluster.",
     worked="(2 + 1) / 4",
     example="""
     >>> inverse_purity(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (2 + 2) / 8
@@ -68,7 +69,7 @@ def purity(true: Fit, pred: Fit) -> float:
     """,
 )
 def inverse_purity(true: Fit, pred: Fit) -> float:
-    """Mean over items of the largest share that a predicted cluster has in their true cluster."""
+    """Mean over items of the largest share of an item's true cluster that is in one predicted cluster."""
     return true.own / true.weight
 
 
@@ -98,7 +99,7 @@ def purity_f1(true: Fit, pred: Fit) -> float:
     caution="It considers only the best counterpart of each true cluster: other predicted clusters make no difference.",
     worked="2/4 * 4/5 + 2/4 * 2/3",
     example="""
-    Both true clusters are fitted best by the predicted one that holds two of their items and no other.
+    The best match of each true cluster is a predicted cluster that contains only two of its items.
 
     >>> score = class_f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
     >>> round(score, 12)  # (4/8) * 2 * 2 / (4 + 2) + (4/8) * 2 * 2 / (4 + 2) = 2/3
@@ -106,13 +107,13 @@ def purity_f1(true: Fit, pred: Fit) -> float:
     """,
 )
 def class_f1(true: Fit, pred: Fit) -> float:
-    """Mean over items of the F1 of their true cluster and the predicted cluster that matches it best."""
+    """Mean over items of the F1 of an item's true cluster and the predicted cluster that matches it best."""
     return true.f1 / true.weight
 
 
 # Clusters that are the same on both sides
 @of_fits(
-    "S / M, with S the number of clusters that are the same on both sides, and M that of predicted clusters",
+    "S / M, with S the number of clusters that are the same on both sides, and M the number of predicted clusters",
     source="Barnes 2015",
     note=ONE_TO_ONE,
     on_covers=True,
@@ -121,7 +122,7 @@ def class_f1(true: Fit, pred: Fit) -> float:
     caution="A cluster of a thousand items with one error counts as completely wrong.",
     worked="0 / 2",
     example="""
-    >>> cluster_precision(list("aabc"), [1, 1, 2, 2])  # of 1 and 2, the first
+    >>> cluster_precision(list("aabc"), [1, 1, 2, 2])  # cluster 1 is exact, cluster 2 is not
     0.5
     """,
 )
@@ -131,7 +132,7 @@ def cluster_precision(true: Fit, pred: Fit) -> float:
 
 
 @of_fits(
-    "S / K, with S the number of clusters that are the same on both sides, and K that of true clusters",
+    "S / K, with S the number of clusters that are the same on both sides, and K the number of true clusters",
     source="Barnes 2015",
     note=ONE_TO_ONE,
     on_covers=True,
@@ -140,7 +141,7 @@ def cluster_precision(true: Fit, pred: Fit) -> float:
     caution="A cluster of a thousand items with one error counts as completely lost.",
     worked="0 / 2",
     example="""
-    >>> cluster_recall(list("aabb"), [1, 1, 2, 3])  # of a and b, the first
+    >>> cluster_recall(list("aabb"), [1, 1, 2, 3])  # cluster a is found exactly, cluster b is not
     0.5
     """,
 )
@@ -163,7 +164,7 @@ def cluster_recall(true: Fit, pred: Fit) -> float:
     0.4
     """,
     three="""
-    >>> cluster_precision_recall_fscore(list("aabbc"), [1, 1, 2, 3, 4])  # a and c of a, b, c; 1 and 4 of 4
+    >>> cluster_precision_recall_fscore(list("aabbc"), [1, 1, 2, 3, 4])  # P = 2/4, R = 2/3
     PrecisionRecallFscore(precision=0.5, recall=0.6666666666666666, f1=0.5714285714285715)
     """,
 )
@@ -180,8 +181,8 @@ of_closest = partial(
     on_covers=True,
     use="Use it where clusters count equally and nearly correct ones earn partial credit, which cluster_f1 does not"
     " give.",
-    caution="Each cluster counts once, so the many small ones dominate it; and it considers only the closest"
-    " counterpart.",
+    caution="Each cluster counts once, so the many small clusters dominate it. It considers only the closest"
+    " counterpart of each cluster.",
 )
 
 
@@ -195,7 +196,7 @@ of_closest = partial(
     """,
 )
 def closest_cluster_precision(true: Fit, pred: Fit) -> float:
-    """Mean over predicted clusters of the Jaccard index with the closest true cluster."""
+    """Mean over predicted clusters of a cluster's Jaccard index with the closest true cluster."""
     return pred.jaccard / pred.clusters
 
 
@@ -208,7 +209,7 @@ def closest_cluster_precision(true: Fit, pred: Fit) -> float:
     """,
 )
 def closest_cluster_recall(true: Fit, pred: Fit) -> float:
-    """Mean over true clusters of the Jaccard index with the closest predicted cluster."""
+    """Mean over true clusters of a cluster's Jaccard index with the closest predicted cluster."""
     return true.jaccard / true.clusters
 
 
@@ -238,7 +239,7 @@ def closest_cluster_f1(true: Fit, pred: Fit) -> float:
     note=COUNTS,
     labelled_only=True,
     use="Use it to compare with entity-resolution papers that report the Talburt–Wang index; otherwise use f1.",
-    caution="It only counts cells: a cell of one item has the same weight as a cell of a thousand.",
+    caution="It only counts cells: a cell of one item has the same weight as a cell of a thousand items.",
     worked="sqrt(2 * 2) / 3",
     example="""
     >>> score = talburt_wang(list("aabb"), [1, 2, 2, 2])
@@ -264,7 +265,7 @@ def slopes_of_k(p: Floats | float, r: Floats | float, beta: float) -> tuple[Any,
     source="Barnes 2015",
     note="",
     use="Use it to compare with papers that report the K measure: the geometric mean of precision and recall.",
-    caution="It is never smaller than f1: do not compare it with the F1 of others.",
+    caution="It is never smaller than f1: do not compare it with F1 scores reported by others.",
     example="""
     >>> score = k_measure(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
     >>> round(score, 6)  # sqrt(3/4 * 1/2)
@@ -284,8 +285,8 @@ def k_measure(p: Floats | float, r: Floats | float, beta: float) -> Floats | flo
     source="van Dongen 2000",
     labelled_only=True,
     weights_inside=True,
-    use="Use it if you want a metric distance that says how many items to move; basic_merge_distance counts steps on"
-    " whole clusters.",
+    use="Use it if you want a metric distance that counts moves of items; basic_merge_distance counts steps on whole"
+    " clusters.",
     caution="It is in the unit of the weights: do not compare it between data sets of different sizes.",
     worked="2 * 4 - (2 + 1) - (2 + 1)",
     example="""
@@ -294,7 +295,7 @@ def k_measure(p: Floats | float, r: Floats | float, beta: float) -> Floats | flo
     """,
 )
 def split_join(true: Fit, pred: Fit) -> float:
-    """Weight of items outside the largest cell of their cluster, summed over both sides; a metric."""
+    """Weight of the items outside the largest cell of their cluster, summed over both sides; a metric."""
     return true.others + pred.others
 
 
@@ -304,11 +305,12 @@ def split_join(true: Fit, pred: Fit) -> float:
     source="Meila and Heckerman 2001",
     pairs_clusters=True,
     use="Use it where each cluster represents one class, as in unsupervised classification; for many clusters, use f1.",
-    caution="A true cluster that is split gets credit for one part only, and the search can take long on large"
-    " components.",
+    caution="Only one part of a split true cluster earns credit, and the search for the pairing can take long where"
+    " many clusters are connected through common items.",
     worked="(2 + 1) / 4",
     example="""
-    One cluster of each side is left over, and the largest cell is not used: 3 alone is less than 2 + 2.
+    The best pairing does not use the largest cell, which is that of a and 1: it has 3 items, but if these two are
+    paired, b and 2 have no partner. Pairing a with 2 and b with 1 covers 2 + 2 items.
 
     >>> matching_accuracy(list("aaaaabbc"), [1, 1, 1, 2, 2, 1, 1, 3])  # a with 2, b with 1, c with 3
     0.625

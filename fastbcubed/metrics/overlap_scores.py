@@ -149,17 +149,18 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
         options={"match": match, "similarity": similarity},
         covers_only=True,
         use="Use it for overlapping clusters where it matters not only how many clusters two items share, but also"
-        " which clusters these are; f1 only counts how many.",
-        caution="It has two interpretations that differ (see match): say which you report.",
+        " which ones; f1 counts only how many.",
+        caution='Its two variants, match="global" and match="pair", give different scores: say which of them you'
+        " report.",
     )
     matrix = partial(_matrix, match, similarity)
-    which = "of all" if match == "global" else "that both are in"
-    of = f"with g predicted and c true clusters that both are in, and J the mean likeness ({similarity}) of the common"
-    match_of = f"clusters and their best match {which}"
+    of = "with g and c the numbers of predicted and true clusters that an item and its mate share, and J the mean"
+    best = "among all" if match == "global" else "among the shared"
     scores.mean_over_items(
-        f"mean over mates of J min(g, c) / g, {of} predicted {match_of}",
+        f"mean over mates of J min(g, c) / g, {of} similarity ({similarity}) of the shared predicted clusters to their"
+        f" best matches {best} true clusters",
         name="cice_bcubed_precision",
-        summary="Extended BCubed precision, weighted by how well common predicted clusters match true ones.",
+        summary="Extended BCubed precision, weighted by how well shared predicted clusters match true clusters.",
         matrix=matrix,
         example=on_covers("""
         >>> score = cice_bcubed_precision(truth, prediction)
@@ -168,9 +169,10 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
         """),
     )(precision)
     scores.mean_over_items(
-        f"mean over mates of J min(g, c) / c, {of} true {match_of}",
+        f"mean over mates of J min(g, c) / c, {of} similarity ({similarity}) of the shared true clusters to their best"
+        f" matches {best} predicted clusters",
         name="cice_bcubed_recall",
-        summary="Extended BCubed recall, weighted by how well common true clusters match predicted ones.",
+        summary="Extended BCubed recall, weighted by how well shared true clusters match predicted clusters.",
         matrix=matrix,
         example=on_covers("""
         >>> score = cice_bcubed_recall(truth, prediction)
@@ -214,12 +216,13 @@ overlap = Family(
     "overlap", low=0.0, high=1.0, best="higher", unweighted_only=True, labelled_only=True, on_covers=True
 )
 TOLD = (
-    "with H(X) the entropy of a cluster X, and H(X|Y) the least entropy of it given one cluster Y that shares an item"
-    " with it"
+    "with H(X) the entropy of a cluster X, and H(X|Y) the least entropy of X given a cluster Y of the other side that"
+    " shares an item with X"
 )
 MCDAID: dict[str, str] = {
     "source": "McDaid et al. 2011",
-    "use": "Use it to compare with papers on overlapping communities; omega is adjusted for chance.",
+    "use": "Use it to compare with papers on overlapping communities; omega, unlike this score, is adjusted for"
+    " chance.",
     "caution": "It considers only the best counterpart of each cluster.",
 }
 of_entropies = partial(overlap.of_sums, of="entropies of clusters")
@@ -227,7 +230,7 @@ of_entropies = partial(overlap.of_sums, of="entropies of clusters")
 
 @overlap.of_sums(
     "(O - E) / (1 - E), with O the share of pairs that share as many true as predicted clusters, and E the sum over"
-    " k of the shares of pairs that share k true and k predicted ones",
+    " k of the share of pairs that share k true clusters times the share of pairs that share k predicted clusters",
     of="shared clusters",
     low=-inf,
     source="Collins and Dent 1988",
@@ -240,7 +243,7 @@ of_entropies = partial(overlap.of_sums, of="entropies of clusters")
     """,
 )
 def omega(all_pairs: int, same: int, expected: int) -> float:
-    """Agreement, beyond chance, on the number of clusters that each pair of items shares."""
+    """Agreement of the two sides, beyond chance, on the number of clusters that each pair of items shares."""
     if expected == all_pairs**2:
         return float(same == all_pairs)
     return (same * all_pairs - expected) / (all_pairs**2 - expected)
@@ -250,10 +253,10 @@ def omega(all_pairs: int, same: int, expected: int) -> float:
     "1 - ((mean over true clusters of H(X|Y) / H(X)) + mean over predicted clusters of H(X|Y) / H(X)) / 2,"
     f" {TOLD}; 0/0 is 1",
     source="Lancichinetti et al. 2009",
-    use="Use it to compare with papers on overlapping communities that report the first overlapping NMI; otherwise use"
-    " onmi_max.",
-    caution="Each cluster counts once, and it can be high for unrelated clusterings: onmi_max was designed to correct"
-    " this.",
+    use="Use it to compare with papers on overlapping communities that report the original overlapping NMI; otherwise"
+    " use onmi_max.",
+    caution="Each cluster counts once, and the score can be high for unrelated clusterings, which onmi_max was designed"
+    " to correct.",
     worked="1 - (1.3774 / 2 + 1.2326 / 2) / 2",
     example="""
     >>> score = onmi_lfk(list("aabb"), [1, 1, 1, 2])  # H(X) = 1, H(Y) = 0.8113, H(X, Y) = 1.5
@@ -264,8 +267,8 @@ def omega(all_pairs: int, same: int, expected: int) -> float:
 def onmi_lfk(true: Left, pred: Left) -> float:
     """Overlapping normalized mutual information (LFK): mean information on each cluster from its best counterpart.
 
-    A cluster of all items has no entropy and counts as one about which nothing is known, so two identical clusterings
-    that consist of one such cluster get 0.
+    A cluster of all items has no entropy and counts as one about which nothing is known. Two identical clusterings
+    that consist of such a cluster therefore score 0.
     """
     return 1.0 - (true.shares / true.clusters + pred.shares / pred.clusters) / 2
 
@@ -282,7 +285,7 @@ def onmi_lfk(true: Left, pred: Left) -> float:
     """,
 )
 def onmi_max(true: Left, pred: Left) -> float:
-    """Overlapping mutual information, divided by the larger of the two entropies."""
+    """Overlapping mutual information, divided by the larger of the two sides' entropies."""
     return _normalized(true, pred, max)
 
 
@@ -298,7 +301,7 @@ def onmi_max(true: Left, pred: Left) -> float:
     """,
 )
 def onmi_mean(true: Left, pred: Left) -> float:
-    """Overlapping mutual information, divided by the mean of the two entropies."""
+    """Overlapping mutual information, divided by the mean of the two sides' entropies."""
     return _normalized(true, pred, lambda a, b: (a + b) / 2)
 
 

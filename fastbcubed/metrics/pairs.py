@@ -19,7 +19,7 @@ Number = Any
 
 NOTE = (
     "TP, FP, FN and TN count the pairs of items that are together on both sides, only in the prediction,"
-    " only in the truth, and on neither side. With weights, a pair counts the product of the weights of its items."
+    " only in the truth, and on neither side. With weights, a pair counts as the product of its items' weights."
 )
 
 pairs = Family(
@@ -39,8 +39,8 @@ of_pairs = partial(pairs.of_sums, of="pairs")
 of_wrong_pairs = partial(pairs.of_sums, of="wrong pairs")
 #: Advice on counts of pairs.
 OF_COUNTS = (
-    "Use it where you need counts of pairs, for costs of links or a score of your own; pair_precision and"
-    " pair_recall are the shares."
+    "Use it where you need counts of pairs, for example to price links or to compute a score of your own;"
+    " pair_precision and pair_recall are the corresponding shares."
 )
 LARGE_CLUSTERS = "A few large clusters dominate it, and it ignores singletons."
 
@@ -63,7 +63,7 @@ def share(part: Number, whole: Number) -> Number:
     """,
 )
 def pair_tp(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Pairs of items that are together on both sides."""
+    """Number of pairs of items that are together on both sides."""
     return tp
 
 
@@ -79,7 +79,7 @@ def pair_tp(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """,
 )
 def pair_fp(fp: Number, fn: Number) -> Number:
-    """Pairs of items that are together only in the prediction."""
+    """Number of pairs of items that are together only in the prediction."""
     return fp
 
 
@@ -98,7 +98,7 @@ def pair_fp(fp: Number, fn: Number) -> Number:
     """,
 )
 def pair_fn(fp: Number, fn: Number) -> Number:
-    """Pairs of items that are together only in the truth."""
+    """Number of pairs of items that are together only in the truth."""
     return fn
 
 
@@ -106,14 +106,14 @@ def pair_fn(fp: Number, fn: Number) -> Number:
     "TN",
     high=inf,
     use=OF_COUNTS,
-    caution="With many clusters it is nearly all pairs, whatever the prediction.",
+    caution="With many clusters, nearly all pairs are true negatives, whatever the prediction.",
     example="""
     >>> pair_tn(list("aaabb"), [1, 1, 2, 2, 2])  # 10 pairs in all, less 2 + 2 + 2
     4.0
     """,
 )
 def pair_tn(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Pairs of items that are apart on both sides."""
+    """Number of pairs of items that are apart on both sides."""
     return tn
 
 
@@ -121,14 +121,14 @@ def pair_tn(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     "TP / (TP + FP), 1 if no pair is together in the prediction",
     use="Use it where people judge links: it is the share of the predicted links that are right; precision is the"
     " counterpart by item.",
-    caution="One large wrong merge dominates it, and singletons, which are in no pair, do not count.",
+    caution="One large wrong merge dominates it, and it ignores singletons.",
     example="""
     >>> pair_precision(list("aaabb"), [1, 1, 2, 2, 2])  # 2 / (2 + 2)
     0.5
     """,
 )
 def pair_precision(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Share of the pairs together in the prediction that belong together."""
+    """Share of the pairs together in the prediction that are also together in the truth."""
     return share(tp, tp + fp)
 
 
@@ -143,7 +143,7 @@ def pair_precision(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """,
 )
 def pair_recall(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Share of the pairs belonging together that the prediction puts together."""
+    """Share of the pairs together in the truth that are also together in the prediction."""
     return share(tp, tp + fn)
 
 
@@ -180,13 +180,13 @@ def pair_f1(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     also={"rand_score": Page(note=LIKE_SKLEARN)},
 )
 def rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Share of all pairs on which both sides agree, the Rand index."""
+    """Share of all pairs on which the two sides agree, known as the Rand index."""
     return share(tp + tn, tp + fp + fn + tn)
 
 
 @of_pairs(
-    "2 (TP TN - FP FN) / ((TP + FN) (FN + TN) + (TP + FP) (FP + TN)), 1 where that is 0 / 0: both sides are one"
-    " cluster, or singletons",
+    "2 (TP TN - FP FN) / ((TP + FN) (FN + TN) + (TP + FP) (FP + TN)), 1 where that is 0 / 0: both sides are a"
+    " single cluster, or both consist of singletons",
     low=-1.0,
     source="Hubert and Arabie 1985",
     use="Use it to compare partitions with few clusters, such as those of k-means, where 0 should mean chance; for"
@@ -200,7 +200,7 @@ def rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     also={"adjusted_rand_score": Page(note=LIKE_SKLEARN)},
 )
 def adjusted_rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Rand index adjusted for chance: 0 is the expected value of shuffled items, 1 the best."""
+    """Rand index adjusted for chance: 0 is the expected value for shuffled items, and 1 is the best."""
     return share(2 * (tp * tn - fp * fn), (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn))
 
 
@@ -214,7 +214,7 @@ def adjusted_rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """,
 )
 def pair_jaccard(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Pairs together on both sides, relative to those together on either."""
+    """Share of the pairs together on at least one side that are together on both."""
     return share(tp, tp + fp + fn)
 
 
@@ -236,8 +236,8 @@ def pair_jaccard(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
             >>> fowlkes_mallows_score(list("ab"), [1, 2])
             1.0
             """,
-            note="As in scikit-learn, which has no weights, but for singletons on both sides: these are the same"
-            " clustering and have 1 here, as for every other score of this family, but 0 there.",
+            note=f"{LIKE_SKLEARN} The exception is singletons on both sides, for which scikit-learn returns 0. They are"
+            " the same clustering, so this function returns 1, as the other scores of this family do.",
         )
     },
 )
@@ -251,14 +251,14 @@ def pair_fowlkes_mallows(tp: Number, fp: Number, fn: Number, tn: Number) -> Numb
     high=inf,
     best="lower",
     source="Mirkin 1996",
-    use="Use it if you want a metric distance between partitions that counts pairs; variation_of_information is one in"
-    " bits.",
-    caution="It is a number of pairs, which cannot be compared between data sets.",
+    use="Use it if you want a metric distance between partitions that counts pairs; variation_of_information is a"
+    " metric distance in bits.",
+    caution="It is a number of pairs: do not compare it between data sets.",
     example="""
     >>> mirkin(list("aaabb"), [1, 1, 2, 2, 2])  # 2 * (2 + 2)
     8.0
     """,
 )
 def mirkin(fp: Number, fn: Number) -> Number:
-    """Ordered pairs of items on which the two sides disagree, Mirkin's metric."""
+    """Number of ordered pairs of items on which the two sides disagree, known as Mirkin's metric."""
     return 2 * (fp + fn)

@@ -38,9 +38,9 @@ def pointwise_score(
     Parameters
     ----------
     formula : callable
-        Takes `(tp, fp, fn, tn)`, float64 arrays of one shape, and returns an array of that shape, element by
-        element. The four are the total weights of the items that share an item's cluster on both sides (including
-        itself), only on the predicted side, only on the true side, and on neither.
+        A function of `(tp, fp, fn, tn)`, float64 arrays of one shape, that works element by element and returns an
+        array of that shape. The four are the total weights of the items that share an item's cluster on both sides
+        (including itself), only on the predicted side, only on the true side, and on neither.
     labels_true, labels_pred : array-like of shape (n_items,)
         Cluster label of each item, both in the same item order.
     sample_weight : array-like of shape (n_items,), optional
@@ -58,14 +58,14 @@ def pointwise_score(
     ------
     FastBCubedError
         If there are no items, if the two sides differ in length, or if a label or a weight is
-        missing or invalid. Every error below is a subclass.
+        missing or invalid. Any error listed below is a subclass.
     OptionError
         If the formula is not callable, or if labels and a contingency are both given or both missing.
 
     Notes
     -----
     All items of a cell have the same matrix, so the formula is called for blocks of cells. One pass over the items
-    counts the cells; the rest is linear in the cells.
+    counts the cells; the rest takes time proportional to the number of cells.
 
     References
     ----------
@@ -73,8 +73,8 @@ def pointwise_score(
 
     Examples
     --------
-    The Tversky index, in which a missing item counts half as much as a wrong one. The matrices of
-    the four pairs of items are (2, 0, 2, 4), (2, 2, 2, 2), (2, 2, 2, 2) and (2, 0, 2, 4).
+    In this Tversky index, a missing item counts half as much as a wrong one. The matrices (tp, fp, fn, tn)
+    of the four pairs of items are (2, 0, 2, 4), (2, 2, 2, 2), (2, 2, 2, 2) and (2, 0, 2, 4).
 
     >>> def tversky(tp, fp, fn, tn):
     ...     return tp / (tp + fp + fn / 2)
@@ -110,9 +110,9 @@ def pair_confusion_matrix(
     Returns
     -------
     ndarray of shape (2, 2)
-        Rows are apart and together in the truth, columns apart and together in the prediction. Pairs are ordered, so
-        each pair counts twice. The dtype is int64, object (Python integers) if int64 is too small, or float64 with
-        weights.
+        The rows count pairs apart and together in the truth, the columns those apart and together in the prediction.
+        Pairs are ordered, so every two items count twice. The dtype is int64, object (Python integers) if int64 is too
+        small, or float64 with weights.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def pair_confusion_matrix(
 
     Notes
     -----
-    Values agree with scikit-learn, which takes no weights, and whose int64 values overflow silently above 3e9 items.
+    Values agree with those of scikit-learn, which takes no weights and overflows int64 silently above 3e9 items.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def exact_match(
     *,
     contingency: Contingency | None = None,
 ) -> ExactMatch:
-    """Compare the clusters of both sides as sets of items; repeated clusters count repeatedly.
+    """Compare the clusters of both sides as sets of items, counting a cluster as often as it occurs.
 
     Parameters
     ----------
@@ -178,8 +178,8 @@ def exact_match(
     Raises
     ------
     FastBCubedError
-        If there are no items, if the two sides differ in length, or if a label is missing or invalid. Every
-        error below is a subclass.
+        If there are no items, if the two sides differ in length, or if a label is missing or invalid. Any
+        error listed below is a subclass.
     OptionError
         If labels and a contingency are both given or both missing.
 
@@ -190,7 +190,7 @@ def exact_match(
 
     Examples
     --------
-    >>> exact_match(list("aabb"), [1, 1, 2, 3])  # one of three, one of two
+    >>> exact_match(list("aabb"), [1, 1, 2, 3])  # 1 of 3 predicted and 1 of 2 true clusters
     ExactMatch(precision=0.3333333333333333, recall=0.5, f1=0.4)
     """
     cells = as_cover(labels_true, labels_pred, None, contingency)
@@ -221,9 +221,9 @@ def merge_distance(
     labels_true, labels_pred : array-like of shape (n_items,)
         Cluster label of each item, both in the same item order.
     split_cost, merge_cost : float or callable
-        The cost of splitting and of merging two blocks. A function takes the sizes of the blocks, two
-        float64 arrays of one shape, and returns the cost of each pair. It must not depend on the order of
-        the steps: f(x, y) = f(y, x) and f(x, y) + f(x + y, z) = f(x, z) + f(x + z, y).
+        The cost of splitting a cluster into two blocks, and of merging two blocks. A function takes the sizes of the
+        blocks, two float64 arrays of one shape, and returns the cost of each pair. The total cost must not depend on
+        the order of the steps: f(x, y) = f(y, x) and f(x, y) + f(x + y, z) = f(x, z) + f(x + z, y).
     sample_weight : array-like of shape (n_items,), optional
         Positive weight of each item; the size of a block is then its weight.
     contingency : Contingency, optional
@@ -238,21 +238,22 @@ def merge_distance(
     ------
     FastBCubedError
         If there are no items, if the two sides differ in length, or if a label or a weight is missing
-        or invalid. Every error below is a subclass.
+        or invalid. Any error listed below is a subclass.
     OptionError
         If a cost is neither a number nor a function, or labels and a contingency are both given or both
         missing.
     MetricError
-        If the cost of some steps depends on their order (tried on blocks of the data and on small ones),
+        If the cost of some steps depends on their order (checked on blocks of the data and on small blocks),
         if a function does not give one finite number for each pair, or if the contingency counts items
         outside the truth.
 
     Notes
     -----
     Every predicted cluster is split into its cells, and the cells of every true cluster are merged. With costs of 1,
-    this is `basic_merge_distance`. With a cost of x * y for splits and 0 for merges, it is the number of pairs that
-    are wrongly together, `pair_fp`; with the costs exchanged, it is `pair_fn`. With h(x + y) - h(x) - h(y) for both,
-    where h(x) = x / n * log2(x / n), it is the variation of information. The run time is linear in the cells.
+    the total is `basic_merge_distance`. With a cost of x * y for splits and 0 for merges, it is the number of pairs
+    that are wrongly together, `pair_fp`; with the costs exchanged, it is `pair_fn`. With h(x + y) - h(x) - h(y) for
+    both, where h(x) = x / n * log2(x / n), it is the variation of information. The run time is proportional to the
+    number of cells.
 
     References
     ----------
