@@ -1,8 +1,8 @@
 """Altair charts of results, like those on the pages of `report`, to show in a notebook or to save.
 
-They need the extra ``fastbcubed[report]``; without it, each function raises a MissingPackageError. Each function
-returns an `altair.Chart`, which a notebook displays; its ``save("chart.svg")`` writes SVG, PNG or HTML (with
-``inline=True``, HTML that needs no network).
+These functions need the extra ``fastbcubed[report]``; without it, they raise MissingPackageError. Each function
+returns an `altair.Chart`, which a notebook displays. The chart's ``save("chart.svg")`` writes SVG, PNG or HTML; with
+``inline=True``, the HTML needs no network.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ __dir__ = only_all(globals())
 def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.Chart:
     """Return a chart of the scores by slice: dots with intervals, and the score of all items as a line.
 
-    All panels share one scale; an interval that extends beyond it ends in an arrow. Slices by numbers, times or
-    ranges are shown in order, others by cost. Slices with few independent groups of items are grey. If there are more
-    than 20 slices, the costliest are drawn. Two crossed attributes make a heat map.
+    All panels share one scale; an interval that extends beyond the scale ends in an arrow. Slices by numbers, times or
+    ranges are shown in their own order, and other slices by cost. Slices with few independent groups of items are
+    grey. If there are more than 20 slices, only the 20 costliest are drawn. Two crossed attributes make a heat map.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
     by : str, Bins, tuple of these, or mapping
         As for `Evaluation.slices`.
     score : str, optional
-        The score; by default precision, recall and F1 side by side, and F1 in a heat map.
+        The score to draw; by default precision, recall and F1 side by side, or F1 in a heat map.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def sizes(ev: Evaluation) -> altair.Chart:
 
 
 def lorenz(ev: Evaluation) -> altair.Chart:
-    """Return a chart of the share of the loss by share of the clusters, with half of the loss marked.
+    """Return a chart of the cumulative share of the loss by share of the clusters, with half of the loss marked.
 
     Parameters
     ----------
@@ -213,14 +213,14 @@ def repairs(ev: Evaluation, *, limit: int = 20) -> altair.Chart:
 
 
 def changes(diff: Diff, by: SliceKey | None = None) -> altair.Chart:
-    """Return a chart of what happened to the baseline's clusters, or of the split and merge rates by slice.
+    """Return a chart of the outcomes of the baseline's clusters, or of the split and merge rates by slice.
 
     Parameters
     ----------
     diff : Diff
         The comparison of the baseline with the experiment.
     by : str, Bins, tuple of these, optional
-        Slices, as for `Diff.slices`; the 20 that changed most are drawn.
+        Slices, as for `Diff.slices`; the 20 slices that changed most are drawn.
 
     Raises
     ------
@@ -248,7 +248,7 @@ def changes(diff: Diff, by: SliceKey | None = None) -> altair.Chart:
 
 
 def estimates(result: Estimates | PairEstimates) -> altair.Chart:
-    """Return a chart of estimates from a sample, or from judged pairs, with intervals.
+    """Return a chart of estimates with intervals, from a sample or from judged pairs.
 
     Parameters
     ----------
@@ -278,15 +278,17 @@ def estimates(result: Estimates | PairEstimates) -> altair.Chart:
 
 
 def deltas(cmp: Comparison, by: SliceKey | None = None) -> altair.Chart:
-    """Return a chart of the differences from the baseline with intervals; hollow marks may be due to chance.
+    """Return a chart of the differences from the baseline, with intervals.
+
+    A hollow mark is a difference that may be due to chance.
 
     Parameters
     ----------
     cmp : Comparison
         The comparison of the runs.
     by : str, Bins, tuple of these, or mapping, optional
-        Slices, as for `Comparison.slices`: the difference in F1 for the 20 slices that changed most, with the overall
-        difference as a line. Without F1, the last score is drawn.
+        Slices, as for `Comparison.slices`. The chart then shows the difference in F1 for the 20 slices that changed
+        most, with the overall difference as a line; without F1, it shows the last score.
 
     Raises
     ------
@@ -358,7 +360,7 @@ def thresholds(sweep: Sweep) -> altair.Chart:
 def precision_recall(sweep: Sweep) -> altair.Chart:
     """Return a chart of precision by recall near the threshold of the best F1, with thresholds along the curve.
 
-    For a loaded sweep, it is drawn near the threshold with which the sweep was saved.
+    For a loaded sweep, the curve is drawn near the threshold with which the sweep was saved.
 
     Parameters
     ----------

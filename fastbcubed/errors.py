@@ -207,7 +207,7 @@ class Message(str):
 
 
 class FastBCubedError(ValueError):
-    """Base class of the errors below, whose messages state what was expected, what was passed, where, and advice."""
+    """Base class of the library's errors; messages say what was expected, what was passed, where, and what to do."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(Message(message))
@@ -223,15 +223,15 @@ class FastBCubedError(ValueError):
 
 
 class OptionError(FastBCubedError):
-    """An argument has a value outside its allowed values."""
+    """An argument has a value that is not allowed."""
 
 
 class ColumnError(FastBCubedError):
-    """A column is missing, ambiguous, or differs in length from the others."""
+    """A column is missing or ambiguous, or differs in length from the others."""
 
 
 class IdTypeError(FastBCubedError):
-    """Item ids or cluster labels have a type unsuitable for ids, or different types on the two sides."""
+    """Item ids or cluster labels have a type that is unsuitable for ids, or types that differ between the sides."""
 
 
 class NullError(FastBCubedError):
@@ -243,11 +243,11 @@ class WeightError(FastBCubedError):
 
 
 class LinkError(FastBCubedError):
-    """A link has a score that is not a number, or an unknown item."""
+    """A link has a score that is not a number, or refers to an unknown item."""
 
 
 class DuplicateItemError(FastBCubedError):
-    """A clustering repeats the same row, item and cluster."""
+    """A clustering has two rows with the same item and cluster."""
 
 
 class OverlapError(FastBCubedError):
@@ -263,19 +263,19 @@ class EmptyInputError(FastBCubedError):
 
 
 class FileFormatError(FastBCubedError):
-    """A file is absent, not of a known format, truncated or corrupt."""
+    """A file is missing, truncated, corrupt, or in an unknown format."""
 
 
 class OutOfMemoryError(FastBCubedError, MemoryError):
-    """A file cannot be read, or a chart drawn, with the memory that the process may take."""
+    """A file cannot be read, or a chart drawn, within the memory that the process may use."""
 
 
 class DiskSpaceError(FastBCubedError):
-    """There is too little free disk space for the files that a call would write."""
+    """The free disk space is too small for the files that a call would write."""
 
 
 class SpillError(FastBCubedError):
-    """Data that does not fit in memory cannot be written to disk, or read back."""
+    """Data that do not fit in memory cannot be written to disk or read back."""
 
 
 class SparkJobError(FastBCubedError):
@@ -283,7 +283,7 @@ class SparkJobError(FastBCubedError):
 
 
 class MetricError(FastBCubedError):
-    """A score is unknown, or not defined for this input."""
+    """A score is unknown or not defined for this input."""
 
 
 class PairingError(MetricError):
@@ -295,11 +295,11 @@ class SliceError(FastBCubedError):
 
 
 class TooMuchWorkError(FastBCubedError):
-    """More pairs would have to be compared than the caller allows; the message names the argument."""
+    """More pairs would have to be compared than allowed; the message names the argument that sets the limit."""
 
 
 class JudgementError(FastBCubedError):
-    """Judged pairs differ from the drawn ones, or have an invalid verdict."""
+    """Judged pairs differ from the pairs that were drawn, or have an invalid verdict."""
 
 
 class NotKeptError(FastBCubedError):
@@ -332,7 +332,7 @@ def lacks_memory(error: BaseException | None) -> bool:
 
 
 def first_few(values: Iterable[object], limit: int = 3) -> str:
-    """Return the first few of `values` for an error message, such as ``'a', 'b', 'c', …``.
+    """Return the first few values for an error message, such as ``'a', 'b', 'c', …``.
 
     Long values are truncated, and composite ids are shown as tuples.
 
@@ -393,13 +393,13 @@ class GateError(FastBCubedError, AssertionError):
 
 
 class MissingPackageError(FastBCubedError, ImportError):
-    """A feature needs a package that is not installed; the message names it."""
+    """A feature needs a package that is not installed; the message names the package."""
 
 
 class EvaluationWarning(UserWarning):
-    """A warning about how to read the scores; also in `Evaluation.warnings`.
+    """A warning about how to read the scores; `Evaluation.warnings` lists it too.
 
-    The message ends with the code in brackets; the attribute `code` is the code, or None if there is none.
+    The message ends with the warning's code in brackets; the attribute `code` is this code, or None if there is none.
     """
 
     def __init__(self, message: str = "", code: str | None = None) -> None:

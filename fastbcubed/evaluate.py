@@ -70,90 +70,92 @@ def evaluate(
     Parameters
     ----------
     truth, prediction : Clustering, table, path, dict, or array-like of shape (n_items,)
-        A table (data frame, Arrow table or data set, anything that exports an Arrow stream, a lazy frame, a
-        relation or result of DuckDB, a frame of Splink; or the path or URI of a file or directory, a list of these, a
-        glob, a pipe, or "-" for standard input, of Parquet, Arrow IPC, CSV or JSON lines) has one row per item and is
-        joined by item.
-        A dict maps items to clusters. Two arrays of labels correspond by position; with `overlapping`, so do two lists
-        with a set of labels for each item. With `table`, the names of two of its columns.
+        A table has one row per item and is joined by item. It may be a data frame, a lazy frame, an Arrow table or
+        data set, anything that exports an Arrow stream, a relation or result of DuckDB, or a frame of Splink. It may
+        also be read from Parquet, Arrow IPC, CSV or JSON lines: pass the path or URI of a file or directory, a list of
+        these, a glob, a pipe, or "-" for standard input. A dict maps items to clusters. Two arrays of labels
+        correspond by position; with `overlapping`, so do two lists with a set of labels for each item. With `table`,
+        pass the names of two of its columns.
     item, cluster : str, list of str, or tuple of two of these
-        Columns of items and clusters: one name, or a pair (truth's, prediction's); a list makes a composite id. Its
-        parts are matched by name if both sides have the same names; otherwise, and in a pair of lists, by position. If
-        a table lacks the default name, its only remaining column is used, or the one that Splink, Zingg, dedupe or
-        Senzing writes; a note in `Evaluation.warnings` says so.
+        Columns of items and clusters: one name, or a pair (truth's, prediction's); a list makes a composite id. The
+        parts of a composite id are matched by name if both sides have the same names; otherwise, and in a pair of
+        lists, by position. If a table lacks the default name, its only remaining column is used, or the column that
+        Splink, Zingg, dedupe or Senzing writes; a note in `Evaluation.warnings` says so.
     weight : str, array-like of shape (n_items,), or table, optional
-        A column of the truth (or else of the prediction), weights by position, or a table or dict from item to weight.
-        Weights must be from 1e-120 to 1e120; a common factor of all weights changes no score.
+        A column of the truth (or, if the truth has none, of the prediction), weights by position, or a table or dict
+        from item to weight. Weights must be from 1e-120 to 1e120; a common factor of all weights changes no score.
     slices : str, Bins, tuple of these, mapping, or a list of several of these
-        Slices to score now; see `Evaluation.slices`. A tuple of names is one crossed slicing, a list of names several.
-        Masks refer to the truth's rows or, with overlapping clusters, to the items listed by `Evaluation.items`.
+        Slices to score now; see `Evaluation.slices`. A tuple of names is one crossed slicing, a list of names is
+        several slicings. Masks refer to the truth's rows or, with overlapping clusters, to the items listed by
+        `Evaluation.items`.
     attributes : table, optional
         Attributes to slice by, by item or by position, in addition to those of the tables passed.
     metrics : str, callable, or iterable of these, optional
-        Scores, families ("pointwise", "matching", ...), "all", or formulas ``f(tp, fp, fn, tn)``. By
-        default precision, recall, f1, mean_f1, jaccard_distance, over_merge_rate, under_merge_rate.
+        Scores, families ("pointwise", "matching", ...), "all", or formulas ``f(tp, fp, fn, tn)``. The
+        default is precision, recall, f1, mean_f1, jaccard_distance, over_merge_rate and under_merge_rate.
     beta : float
         Weight of recall in F; any value other than 1 adds fbeta and mean_fbeta.
     weighting : {"pointwise", "outer"}
-        Whether weights count inside each item's confusion matrix and in the mean, or only in the mean (which allows
-        zeros).
+        Whether weights count both inside each item's confusion matrix and in the mean, or only in the mean, in which
+        case they may be zero.
     unmatched : {"drop", "raise", "singleton", "outside"} or dict
         Policy for items missing from one side; a dict has one policy for "truth" and one for "prediction". "outside"
         is for prediction-only items: they are not scored, but count as false positives for the items they are
-        clustered with. The default is "drop"; but truth-only items are "singleton" if the prediction was built from
-        links without a list of all items.
+        clustered with. The default is "drop", except that truth-only items become singletons if the prediction was
+        built from links without a list of all items.
     nulls : {"raise", "singleton", "drop"}
-        Policy for items with a null cluster. "drop" treats the item as missing from that side, so that `unmatched`
-        applies; this is the usual choice with `table`, where an item of one side has a null on the other. An item
-        with both a null and a cluster is an error, as is one in two clusters.
+        Policy for items with a null cluster. "drop" treats the item as missing from that side, so `unmatched` applies.
+        This is the usual choice with `table`, where an item of only one side has a null on the other. An item with both
+        a null and a cluster is an error, as is an item in two clusters.
     duplicates : {"raise", "drop"}
-        Policy for rows that repeat an earlier one.
+        Policy for rows that repeat an earlier row.
     noise : object, optional
-        The label, such as -1, whose items are treated as singletons; or a dict from "truth", "prediction" or both to
-        such a label.
+        A label, such as -1, whose items are treated as singletons; or a dict with such a label for "truth",
+        "prediction" or both.
     overlapping : bool
         Whether items may be in several clusters: tables then have a row per membership (or a list of
         clusters per item), and the scores are those of Extended BCubed; see `extended_bcubed`.
     max_pairs : float
-        The maximum number of pairs of cells to compare; only with `overlapping`.
+        The maximum number of pairs of cells to compare; applies only with `overlapping`.
     table : table or path, optional
         One table with both labels of each item.
     out : path, optional
         A directory to write the result to; see `Evaluation.save`. Write access is checked
-        before the work.
+        before scoring starts.
     keep : {"scores", "cells", "items"}, optional
-        How much of the result to write to `out`; with the disk engine, how much to hold. The default is
-        "cells"; if neither `out` nor `repairs` is given and the cells do not fit on disk, "scores", with a note.
+        How much of the result to write to `out` and, with the disk engine, how much to keep. The default is
+        "cells"; if neither `out` nor `repairs` is given and the cells do not fit on disk, it is "scores", and a note
+        says so.
     repairs : int
         Number of repairs to write as ``repairs.parquet``, which requires `out`; see `Evaluation.repairs`.
     paths : bool
-        Whether the result, its pages and saved files contain the paths of files as given. If false, they contain only
-        file names, without their location on the machine. Saved results never need the paths: items and attributes are
-        in the saved files.
+        Whether the result, its pages and its saved files contain the paths of files as given. If False, they contain
+        only file names, without their location on the machine. Saved results never need the paths, because items and
+        attributes are in the saved files.
     engine : {"memory", "disk", "spark"}, optional
         Where the work is done. The disk engine reads files block by block and spills what does not fit in memory. It
-        finds labels of clusters that are not integers by reading the input again. By default, it is used for Parquet
-        and Arrow IPC files that would not fit in memory, and for labels, dicts and frames whose rows would not fit
-        within a `memory_limit` that is set. Overlapping clusterings are only scored in memory, which takes about 160
-        bytes per row, or 320 if the result is saved. The disk engine writes record-batch readers, data sets and
+        reads the input again to find cluster labels that are not integers. By default, it is used for Parquet and
+        Arrow IPC files that would not fit in memory, and for labels, dicts and frames whose rows would not fit within
+        the `memory_limit`, if one is set. Overlapping clusterings are scored only in memory, which takes about 160
+        bytes per row, or 320 bytes if the result is saved. The disk engine writes record-batch readers, data sets and
         relations of DuckDB to disk while reading them; the memory engine reads them whole. Spark DataFrames are scored
-        on Spark through the DataFrame API only, so Spark Connect works. They are read two or three times, so persist
-        those that are expensive to compute. `attributes` and a `weight` by item are DataFrames too, and `out` may be a
-        URI; scores that need all cells at once are not computed, nor subsets by name.
+        on Spark, through the DataFrame API only, so Spark Connect works. They are read two or three times, so persist
+        those that are expensive to compute. With them, `attributes` and a `weight` by item are DataFrames too, and
+        `out` may be a URI; neither scores that need all cells at once nor subsets by name are computed.
     memory_limit : int or str, optional
-        Bytes that the disk engine may use, or a string such as "2GiB"; by default half of the memory still available
-        to the process. CSV or JSON lines that need more raise an error, even if no engine is named. With
-        ``engine="memory"``, rows that need more than the limit raise an error.
+        Bytes that the disk engine may use, or a string such as "2GiB"; by default, half of the memory still available
+        to the process. CSV or JSON lines that need more than the limit raise an error, even if no engine is named;
+        with ``engine="memory"``, so does any other input.
     spill_dir : path, optional
-        Directory for the disk engine's spilled files; /var/tmp by default. It is left empty.
+        Directory for the disk engine's spilled files, which are removed at the end; /var/tmp by default.
     threads : int, optional
-        Number of threads; all cores of the process by default. Scores do not depend on it.
+        Number of threads; by default, as many as the process has cores. Scores do not depend on this number.
     progress : bool or callable, optional
-        Whether to show progress on stderr; by default only on a terminal. A callable gets a
+        Whether to show progress on stderr; by default only on a terminal. A callable is passed a
         `fastbcubed.progress.Progress` after every block: `stage`, `done` of `total` blocks, `seconds`, `rows` of
         `total_rows`, bytes `spilled`, and `rows_per_second` and `seconds_left` computed from these. With the disk
-        engine, and for large work in memory, the first has the stage "plan", and its `message` says how the work will
-        be done and what it needs.
+        engine, and for large work in memory, the first `Progress` has the stage "plan", and its `message` says how the
+        work will be done and what it needs.
 
     Returns
     -------
@@ -162,13 +164,13 @@ def evaluate(
     Raises
     ------
     FastBCubedError
-        One of its subclasses, whose message says what is wrong with the input, where, and what to do.
+        A subclass of it is raised, whose message says what is wrong with the input, where, and what to do.
 
     Notes
     -----
-    All items that share a true and a predicted cluster share one confusion matrix, so each item is visited once, to
-    count the cells; cost is linear in the items. Peak memory is about 24 bytes per item (16 without weights) and 36
-    per cell, in addition to the input.
+    All items that share a true and a predicted cluster share one confusion matrix. So each item is visited only once,
+    to count the cells, and the run time is proportional to the number of items. Peak memory, in addition to the input,
+    is about 24 bytes per item (16 without weights) and 36 bytes per cell.
 
     References
     ----------
@@ -284,7 +286,7 @@ def contingency(
 ) -> Contingency:
     """Return the cells of the contingency table: pairs of a true and a predicted cluster that share items.
 
-    Parameters are those of `evaluate`.
+    The parameters are those of `evaluate`.
 
     Returns
     -------
@@ -293,7 +295,7 @@ def contingency(
     Raises
     ------
     FastBCubedError
-        As `evaluate` does.
+        In the same cases as for `evaluate`.
 
     Examples
     --------
@@ -324,7 +326,7 @@ def extended_bcubed(truth: Any, prediction: Any, *, weight: Any = None, **option
     Parameters
     ----------
     truth, prediction : Clustering, table, path, or dict
-        A row per membership, item and cluster; or a dict from item to a set of clusters.
+        A table with one row per membership (an item and one of its clusters), or a dict from item to a set of clusters.
     weight : str, table or dict, optional
         Weight of each item.
     **options
@@ -333,26 +335,27 @@ def extended_bcubed(truth: Any, prediction: Any, *, weight: Any = None, **option
     Returns
     -------
     Evaluation
-        `evaluate` with ``overlapping=True`` and the scores precision, recall, f1 and mean_f1.
+        The result of `evaluate` with ``overlapping=True`` and the scores precision, recall, f1 and mean_f1.
 
     Raises
     ------
     TooMuchWorkError
         If the clusters overlap so much that more than `max_pairs` pairs of cells have to be compared.
     FastBCubedError
-        As `evaluate` does.
+        In the same cases as for `evaluate`.
 
     Notes
     -----
-    If two items share g predicted and c true clusters, the precision of an item is the mean of min(g, c) / g over the
-    items with g > 0, including itself; its recall is the mean of min(g, c) / c over the items with c > 0. An item
-    counts once in these means, by its weight, no matter how many clusters are shared. A repeated cluster counts twice.
+    Let g and c be the numbers of predicted and of true clusters that an item shares with another item or with itself.
+    The precision of the item is the mean of min(g, c) / g over the items with g > 0; its recall is the mean of
+    min(g, c) / c over the items with c > 0. Every item counts once in these means, by its weight, no matter how many
+    clusters it shares. A cluster that occurs twice counts twice.
 
     Items in the same clusters on both sides form one cell. Pairs with g and c of 0 or 1 are counted through the
     intersections of true and predicted clusters; the cost is the sum, over cells, of the number of true clusters times
     the number of predicted clusters. Other pairs are found through pairs of clusters that two cells share or, for a
-    cell with more than 8 clusters on a side, by searching all of these clusters but the largest. So a cluster of a
-    million items costs a million steps, no matter how many of them are in a second cluster.
+    cell with more than 8 clusters on a side, by searching all of these clusters except the largest. So a cluster of a
+    million items costs a million steps, no matter how many of its items are in a second cluster.
 
     References
     ----------
@@ -388,13 +391,13 @@ def cice_bcubed(
     Parameters
     ----------
     truth, prediction : Clustering, table, path, or dict
-        A row per membership, item and cluster; or a dict from item to a set of clusters.
+        A table with one row per membership (an item and one of its clusters), or a dict from item to a set of clusters.
     weight : str, table or dict, optional
         Weight of each item.
     match : {"global", "pair"}
-        Whether a cluster is matched with the most similar of all clusters of the other side, as in the formula of the
-        paper, or with the most similar of those that contain both items, as in its text. Only "pair" satisfies the
-        homogeneity constraint; use it to rank systems.
+        "global" matches a cluster with the most similar of all clusters of the other side, as in the formula of the
+        paper; "pair" with the most similar of those that contain both items, as in its text. Only "pair" satisfies the
+        homogeneity constraint, so use it to rank systems.
     similarity : {"jaccard", "rand", "f1"}
         Similarity of two clusters.
     **options
@@ -403,18 +406,18 @@ def cice_bcubed(
     Returns
     -------
     Evaluation
-        With the scores cice_bcubed_precision, …_recall, …_f1 and …_mean_f1; `definition` states `match`
+        The scores are cice_bcubed_precision, …_recall, …_f1 and …_mean_f1; `definition` states `match`
         and `similarity`.
 
     Raises
     ------
     FastBCubedError
-        As `extended_bcubed` does.
+        In the same cases as for `extended_bcubed`.
 
     Notes
     -----
-    Each pair of items counts as in `extended_bcubed`, multiplied by the mean similarity of the clusters that both share
-    to the matches of these clusters. The cost is about twice that of `extended_bcubed`.
+    Each pair of items counts as in `extended_bcubed`, multiplied by the mean similarity of the clusters that the two
+    items share to the matches of these clusters. The run time is about twice that of `extended_bcubed`.
 
     References
     ----------
@@ -423,7 +426,7 @@ def cice_bcubed(
 
     Examples
     --------
-    The paper's example, in which Extended BCubed finds no fault:
+    In the paper's example, Extended BCubed finds no error:
 
     >>> import fastbcubed as fb
     >>> truth = fb.Clustering.from_clusters([[1, 2, 4], [1, 3], [3, 4], [3, 5, 6], [2, 5], [2, 6]])

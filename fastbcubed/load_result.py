@@ -25,37 +25,38 @@ KINDS = {
 def load(directory: Any, *, check: bool = True, memory_limit: int | str | None = None) -> Any:
     """Read an evaluation, diff, comparison, sweep or estimates written by `save` or `out=`.
 
-    First, the files are checked: they must belong to one result, and match their checksums. A damaged directory is
-    refused.
+    The files are checked first: they must belong to one result and match their checksums. A damaged result raises an
+    error.
 
     Parameters
     ----------
     directory : path
-        Where it was saved.
+        The directory in which the result was saved.
     check : bool
-        Whether to read and check all files now. Without it, a large evaluation is available at once: overall scores,
+        Whether to read and check all files now. With False, a large evaluation is available at once: overall scores,
         slices computed by the evaluation, the costliest clusters, repairs and reports need only parts of the files,
-        checked page by page as they are read. All files are read and checked when more is requested.
+        which are checked page by page as they are read. All files are read and checked when more is requested.
     memory_limit : int or str, optional
         The memory that the result may take, such as "2GiB"; no limit by default. An evaluation that needs more is
-        read in parts, as without `check`, and anything that needs all of its cells is refused; any other result that
-        needs more is refused. The process may take 128 MiB in addition.
+        read in parts, as with ``check=False``, and anything that needs all of its cells raises an error. Any other
+        result that needs more raises an error. The process may take another 128 MiB.
 
     Returns
     -------
     Evaluation, Diff, Comparison, Sweep, Estimates, EstimatedComparison or PairEstimates
-        The saved result with everything kept: an evaluation or diff saved with keep="items" can be sliced by any
-        attribute of its tables or of another table; with "cells", it can be listed by cluster; with "scores", it has
-        overall scores, coverage, summary and the slices computed before. Other results can be shown, converted and
-        reported as before they were saved; anything they were saved without raises NotKeptError.
+        The saved result with everything that was kept. An evaluation or diff saved with keep="items" can be sliced by
+        any attribute of its tables or of another table; with "cells", it can be listed by cluster; with "scores", it
+        has overall scores, coverage, summary and the slices computed before. Other results can be shown, converted and
+        reported as before they were saved; requesting data that was not saved raises NotKeptError.
 
     Raises
     ------
     FileFormatError
-        If the directory has no saved result, files of several results, a damaged result, or one saved by a version
-        before 1.0.
+        If the directory has no saved result, files of several results, a damaged result, or a result saved by a
+        version before 1.0.
     OptionError
-        If this is not a path, `check` is neither True nor False, or `memory_limit` is not a size or is too small.
+        If `directory` is not a path, `check` is neither True nor False, or `memory_limit` is not a size or is too
+        small.
 
     Examples
     --------

@@ -156,13 +156,13 @@ class Coverage:
 
     @property
     def truth_coverage(self) -> float:
-        """Share of the truth's weight that is on items the prediction has."""
+        """Share of the truth's weight that is on items that the prediction also has."""
         known = self.weight_common + self.weight_truth_only
         return self.weight_common / known if known else 1.0
 
     @property
     def prediction_coverage(self) -> float:
-        """Share of the prediction's weight that is on items the truth has; NaN if unknown."""
+        """Share of the prediction's weight that is on items that the truth also has; NaN if unknown."""
         known = self.weight_common + self.weight_prediction_only
         return self.weight_common / known if known else 1.0
 

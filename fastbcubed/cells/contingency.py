@@ -364,7 +364,7 @@ MAX_PAIRS = 1e10
 class Contingency:
     """The cells of a contingency table: pairs of a true and a predicted cluster that share items, with their counts.
 
-    Created by `fastbcubed.contingency` or `Contingency.from_cells`. Arrays are by cell, with shape (n_cells,), or by
+    `fastbcubed.contingency` and `Contingency.from_cells` create it. Arrays are by cell, with shape (n_cells,), or by
     cluster code; they are views and must not be modified.
 
     Attributes
@@ -379,17 +379,17 @@ class Contingency:
         Total weight of the items of each cell; their number if items have no weights.
     fp, fn : ndarray of float64
         Weight (number if the weighting is outer) of the items that share only the predicted cluster, or only the true
-        cluster, with an item of the cell. Exactly 0 where there are none.
+        cluster, with an item of the cell; exactly 0 where there are no such items.
     true_n, pred_n : ndarray of int
         Number of scored items of each cluster, by code; 0 for a cluster without scored items.
     weighted : bool
         Whether items have weights.
     weighting : {"pointwise", "outer"}
-        Whether weights count inside the confusion matrices, or in means only.
+        Whether weights count both inside the confusion matrices and in means, or only in means.
     outside : bool
-        Whether prediction-only items are false positives of their mates.
+        Whether prediction-only items are false positives for the items they are clustered with.
     parts : ndarray of int64, shape (n_parts + 1,)
-        Where each part of the cells begins; no predicted cluster has cells in two parts.
+        Number of the first cell of each part, and the number of cells; no predicted cluster has cells in two parts.
     tp : ndarray of float64
         Weight (number if the weighting is outer) of the items that share both clusters with an item of the cell,
         including itself.
@@ -400,7 +400,7 @@ class Contingency:
     overlapping : bool
         Whether clusters may overlap.
     pair_weight : float or None
-        Sum of weight products over all pairs of items of one cell, if known without `rows`.
+        Sum of the products of weights over all pairs of items in the same cell, if known without `rows`.
 
     Examples
     --------
@@ -510,15 +510,15 @@ class Contingency:
         Parameters
         ----------
         true, pred : array-like of int, shape (n_cells,)
-            Codes of the two clusters of each cell, 0 or more. Cells with equal codes are summed.
+            Nonnegative codes of the two clusters of each cell. Cells with equal codes are summed.
         n : array-like of int, shape (n_cells,)
-            Number of items of each cell, 0 or more; cells without items are dropped.
+            Nonnegative number of items of each cell; cells without items are dropped.
         weight : array-like of float, shape (n_cells,), optional
             Total weight of the items of each cell.
         weight_squares : array-like of float, shape (n_cells,), optional
             Sum of the squared weights of the items of each cell, which scores of pairs of items need.
         weighting : {"pointwise", "outer"}
-            Whether weights count inside the confusion matrices as well, or in means only.
+            Whether weights count both inside the confusion matrices and in means, or only in means.
 
         Returns
         -------
@@ -527,9 +527,9 @@ class Contingency:
         Raises
         ------
         ColumnError
-            If the lengths differ, or a code or a count is negative or not an integer.
+            If the arrays differ in length, or a code or a count is negative or not an integer.
         WeightError
-            If a weight is not finite or not positive, or squares are impossible for weights with this sum.
+            If a weight is not finite or not positive, or `weight_squares` are impossible for weights with these sums.
         EmptyInputError
             If there are no items.
 
@@ -647,7 +647,7 @@ class Contingency:
         return totals + errors
 
     def memberships(self, side: str) -> tuple[NDArray[np.integer], int, NDArray[np.int64] | None]:
-        """Return each membership's code, the number of codes, and each membership's cell; None if each cell has one."""
+        """Return the code of each membership, the number of codes, and each membership's cell (None for partitions)."""
         return *self.codes(side), None
 
     def n_met(self, side: str) -> NDArray[np.int64]:
@@ -661,14 +661,14 @@ class Contingency:
         return np.bincount(codes[(self.fp != 0) | (self.fn != 0)], minlength=size) == 0
 
     def unlabelled_mates(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.integer]] | None:
-        """Return number and mass of prediction-only mates, and each cell's index into both; None if there are none."""
+        """Return number and mass of prediction-only items, and each cell's index into both; None if there are none."""
         if self._unlabelled_mates is not None:
             return *self._unlabelled_mates(), np.arange(self.n_cells)
         only = self.only("pred")
         return None if only is None else (*only, self.pred)
 
     def only(self, side: str) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-        """Return number and mass of the items that only this side has, by cluster; None if there are none."""
+        """Return the number and weight of the items that only this side has, by cluster; None if there are none."""
         if side not in self._one_sided:
             return None
         alone = self._one_sided[side]

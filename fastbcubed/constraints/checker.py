@@ -176,11 +176,11 @@ class Finding:
     name : str
         Name of the constraint or property.
     verdict : {"strict", "tie", "violated", "holds"}
-        For a constraint: "strict" if the better prediction scored better in every instance tried; "tie" if it never
-        scored worse but sometimes equally well; "violated" if it scored worse in any instance. For a property: "holds"
-        if it held in every case tried, otherwise "violated".
+        For a constraint, "strict" if the better prediction scored better in every instance tried, "tie" if it never
+        scored worse but sometimes equally well, and "violated" if it scored worse in any instance. For a property,
+        "holds" if it held in every case tried; otherwise "violated".
     tried : int
-        Number of instances tried. That none of them fails proves nothing about others.
+        Number of instances tried. Even if none of them fails, others may.
     smallest : Instance, Case or None
         The smallest instance found with a tie or violation.
     scores : tuple of float
@@ -204,7 +204,7 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class ConstraintReport(Mapping[str, Finding]):
-    """The outcomes of a score's checks: a mapping from the name of each to its `Finding`.
+    """The outcomes of a score's checks: a mapping from the name of each check to its `Finding`.
 
     Attributes
     ----------
@@ -215,8 +215,8 @@ class ConstraintReport(Mapping[str, Finding]):
     findings : dict of str to Finding
         The outcome of each check, by name of the constraint or property.
     test_cases : str
-        One letter for each of the four examples of Amigó et al.: Y if the score prefers the better prediction, = for a
-        tie, n if it prefers the worse one.
+        One character for each of the four examples of Amigó et al.: Y if the score prefers the better prediction, = for
+        a tie, n if it prefers the worse prediction.
     """
 
     score: str
@@ -250,23 +250,23 @@ def check_constraints(
 ) -> ConstraintReport:
     """Check a score against the formal constraints.
 
-    Every check first tries small instances, alone and in the context of Amigó et al. (2009), or all clusterings of a
-    few items, and then random ones. A verdict covers only the instances tried: the counterexample of "violated" is a
-    proof, "strict" is not.
+    Every check first tries small instances, both without other items and in the context of Amigó et al. (2009), or all
+    clusterings of a few items. It then tries random instances. A verdict covers only the instances tried: the
+    counterexample of "violated" is a proof, but "strict" proves nothing.
 
     Parameters
     ----------
     score : str or callable
-        Name of a score, or any function of two labelings (int64 arrays), truth first, that returns a
+        Name of a score, or a function that takes two labelings (int64 arrays, the truth first) and returns a
         number.
     checks : str or iterable of str, optional
         One or more names from `CHECKS`; all by default.
     greater_is_better : bool, optional
-        Direction of a function's values; True by default. Must be omitted for a named score.
+        Direction of a function's values; True by default. It must be omitted for a named score.
     n_random : int
         Number of random instances of each check.
     seed : int
-        Seed of the random instances; equal seeds give equal instances.
+        Seed of the random instances; the same seed gives the same instances.
     tolerance : float
         Differences up to this size are ties; for scores above 1, the size is relative to the score.
 
@@ -277,7 +277,7 @@ def check_constraints(
     Raises
     ------
     MetricError
-        If the score is unknown or has no direction, or a value is NaN or not a number.
+        If the score is unknown or has no direction, or if a value of it is NaN or not a number.
     OptionError
         If a check is unknown, `greater_is_better` is given with the name of a score, or an argument is invalid.
 
@@ -429,7 +429,7 @@ class _Trial:
 
 
 def all_singletons(n: int) -> Int64s:
-    """Put each of n items into its own cluster; returns int64 labels (n,).
+    """Put each of n items into its own cluster, and return int64 labels of shape (n,).
 
     Examples
     --------
@@ -440,7 +440,7 @@ def all_singletons(n: int) -> Int64s:
 
 
 def all_in_one(n: int) -> Int64s:
-    """Put n items into one cluster; returns int64 labels (n,).
+    """Put n items into one cluster, and return int64 labels of shape (n,).
 
     Examples
     --------
@@ -460,7 +460,7 @@ def blocks(n: int, k: int) -> Int64s:
     n : int
         Number of items.
     k : int
-        Number of items in a cluster, one or more.
+        Number of items in a cluster, at least one.
 
     Returns
     -------
@@ -469,7 +469,7 @@ def blocks(n: int, k: int) -> Int64s:
     Raises
     ------
     OptionError
-        If `n` is negative or `k` less than one.
+        If `n` is negative or `k` is less than one.
 
     Examples
     --------
@@ -481,7 +481,7 @@ def blocks(n: int, k: int) -> Int64s:
 
 
 def cheat(items: Iterable[Hashable]) -> dict[Hashable, set[int]]:
-    """Put every item into two clusters: one of all items, and a singleton.
+    """Put every item into two clusters: a cluster of all items, and a singleton.
 
     No score of overlapping clusterings should reward this prediction, but inverse purity and Extended BCubed recall
     are 1 against any partition (Amigó et al. 2009, section 6).
@@ -494,7 +494,7 @@ def cheat(items: Iterable[Hashable]) -> dict[Hashable, set[int]]:
     Returns
     -------
     dict
-        The set of clusters of each item: 0, which contains all items, and the item's own.
+        The set of clusters of each item: 0, which contains all items, and the item's own cluster.
 
     Examples
     --------
@@ -547,7 +547,7 @@ class ConstraintTable:
     reports : dict of str to ConstraintReport
         The outcomes of each score's checks, by name of the score.
     seed, n_random : int
-        Parameters of the random instances; equal parameters give the same table.
+        Parameters of the random instances; the same parameters give the same table.
     """
 
     reports: dict[str, ConstraintReport]
@@ -609,7 +609,7 @@ def table(
     Parameters
     ----------
     metrics : str or iterable of str, optional
-        Names of scores and families; by default every score that has a direction. A family's scores without a
+        Names of scores and families; by default, every score that has a direction. Scores of a family that have no
         direction are left out.
     n_random : int
         Number of random instances per check, in addition to the small instances, which are always tried.
@@ -623,7 +623,7 @@ def table(
     Raises
     ------
     MetricError
-        If a score is unknown, or a score given by name has no direction.
+        If a score is unknown, or if a score given by name has no direction.
 
     Examples
     --------

@@ -97,19 +97,19 @@ Parts = Callable[..., tuple[ArrayLike, ...]]
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """A truth and two predictions, of which the first is worse according to a constraint.
+    """A truth and two predictions, the first of which is worse according to a constraint.
 
     Attributes
     ----------
     constraint : str
         Name of the constraint.
     truth, worse, better : ndarray of int64 (n_items,)
-        Cluster labels, not negative; the items that the constraint is not about ("elsewhere") come last.
+        Nonnegative cluster labels; the items that the constraint is not about ("elsewhere") come last.
     sizes : tuple of int
         Sizes of the clusters that the constraint is about.
     elsewhere : ndarray of int64 (n_elsewhere, 2)
-        True and predicted labels of the items elsewhere: negative, except for classes that also have items in the
-        constraint's clusters.
+        True and predicted labels of the items elsewhere. They are negative, except for classes that also have items in
+        the constraint's clusters.
     """
 
     constraint: str
@@ -299,7 +299,7 @@ def homogeneity(
         The other items: none; a larger pure cluster of the first class and a noise cluster, as in
         Amigó et al.; or random items in any classes and clusters.
     n_elsewhere : int
-        Number of items of a random context.
+        Number of other items in a random context.
     seed : int
         Seed of a random context.
 
@@ -325,8 +325,8 @@ def completeness(
 ) -> Instance:
     """Make an instance in which two pure clusters of one class are worse than the same clusters merged.
 
-    Parameters and errors are those of `homogeneity`; in Amigó's context, the class has a third cluster that is larger
-    than both together.
+    The parameters and errors are those of `homogeneity`. In Amigó's context, the class has a third cluster that is
+    larger than both together.
 
     Examples
     --------
@@ -340,7 +340,7 @@ def rag_bag(n: int = 4, *, context: Context = "bare", n_elsewhere: int = 12, see
     """Make an instance in which a stray item is worse in a cluster of one class than among n different classes.
 
     For n = 1, both predictions are equally bad, so checks begin with n = 2. None of the classes has items elsewhere.
-    Other parameters and errors are those of `homogeneity`.
+    The other parameters and errors are those of `homogeneity`.
 
     Examples
     --------
@@ -356,7 +356,7 @@ def size_versus_quantity(
     """Make an instance in which splitting n pairs is worse than splitting one item off a class of n + 1 items.
 
     For n = 1, both predictions are equally bad, so checks begin with n = 2. None of the classes has items elsewhere.
-    Other parameters and errors are those of `homogeneity`.
+    The other parameters and errors are those of `homogeneity`.
 
     Examples
     --------
@@ -372,7 +372,7 @@ def unbalanced(
     """Make an instance in which a small class's item in a large class's cluster is worse than the reverse.
 
     Few item-based scores satisfy this constraint; Moreno and Dias adapted BCubed to do so. None of the classes has
-    items elsewhere. Other parameters and errors are those of `homogeneity`.
+    items elsewhere. The other parameters and errors are those of `homogeneity`.
 
     Examples
     --------
@@ -385,12 +385,12 @@ def unbalanced(
 
 
 def perfect_match(n: int = 8, *, seed: int = 0) -> Instance:
-    """Make an instance in which a random prediction is worse than the truth itself, a random clustering.
+    """Make an instance in which a random prediction is worse than the truth, which is a random clustering.
 
     Parameters
     ----------
     n : int
-        Number of items, two or more.
+        Number of items, at least two.
     seed : int
         Seed of the truth and the prediction.
 

@@ -196,10 +196,10 @@ TO_CONNECT = 16
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Clustering:
-    """Items and the cluster of each, one row per membership.
+    """Items and their clusters, one row per membership.
 
-    Use one of the `from_...` methods to make one. Inputs are never changed nor, if their types allow it, copied; see
-    `Column.keys` for exceptions.
+    The `from_...` methods make a clustering. They never change their inputs and, if the types allow it, do not copy
+    them; see `Column.keys` for exceptions.
 
     Attributes
     ----------
@@ -208,13 +208,13 @@ class Clustering:
     items : Column or None
         Item id of each row, never null; None if the row number is the identity.
     weight : numpy.ndarray of shape (n_rows,) or None
-        float64; without nulls, otherwise unchecked.
+        Weight of each row as float64. Nulls are refused; otherwise, the values are not checked.
     attributes : Source or None
-        All columns of the table the clustering came from, read on demand.
+        All columns of the table that the clustering was made from, read on demand.
     name : str
         Name of the clustering in messages: "the truth", "the prediction", or a path.
     reading : Reading or None
-        How the columns of the table were read, the reason, and other possible readings.
+        How the columns of the table were read, why they were read this way, and other possible readings.
     links : Connected or None
         How the clustering was made from links; None if it was not.
 
@@ -271,17 +271,17 @@ class Clustering:
         return "\n".join(lines)
 
     def slice(self, start: int, stop: int) -> Clustering:
-        """Return the clustering of consecutive rows; nothing is copied.
+        """Return the clustering of a range of rows, without copying them.
 
         Parameters
         ----------
         start, stop : int
-            First row, and the row after the last.
+            The first row, and the row after the last one.
 
         Raises
         ------
         OptionError
-            If these are not numbers of rows, or the last is before the first.
+            If these are not numbers of rows, or `stop` is less than `start`.
         """
         start = whole_number(start, "start", "rows")
         stop = whole_number(stop, "stop", "rows", least=start)
@@ -293,7 +293,7 @@ class Clustering:
 
     @property
     def attribute_names(self) -> tuple[str, ...]:
-        """Names of the columns of the table other than those of items and labels."""
+        """Names of the columns of the table, except those of the items and labels."""
         if self.attributes is None:
             return ()
         used = {*self.labels.names, *(self.items.names if self.items is not None else ())}
@@ -301,7 +301,7 @@ class Clustering:
 
     @property
     def omits_singletons(self) -> bool:
-        """Whether only linked items are listed, so that absent items are singletons rather than missing."""
+        """Whether only linked items are listed; absent items are then singletons rather than missing."""
         return self.links is not None and not self.links.complete
 
     def to_table(self) -> pa.Table:
@@ -310,8 +310,8 @@ class Clustering:
         Returns
         -------
         pyarrow.Table
-            The columns of the items, one per part of a composite id and none for items by position; then those of
-            the labels. One row per membership, in the order of the clustering.
+            The columns of the items (one per part of a composite id, none for items by position), then the columns of
+            the labels. There is one row per membership, in the order of the clustering.
 
         Examples
         --------
@@ -339,8 +339,8 @@ class Clustering:
         labels : array-like of shape (n_rows,)
             Cluster of each item.
         items : array-like of shape (n_rows,), optional
-            Item ids; by default items are identified by position. Tuples, a MultiIndex or an Arrow array of structs
-            make composite ids; parts are matched between the sides by name.
+            Item ids; by default, items are identified by position. Tuples, a MultiIndex or an Arrow array of structs
+            make composite ids, whose parts are matched by name between the sides.
         weight : array-like of shape (n_rows,), optional
             Weight of each item.
         name : str, optional
@@ -380,12 +380,12 @@ class Clustering:
     def from_dict(
         cls, mapping: Mapping[Any, Any], *, overlapping: bool = False, name: str = UNNAMED
     ) -> Clustering:
-        """Make a clustering from a dict: item to cluster, or item to a set of clusters.
+        """Make a clustering from a dict from item to cluster, or from item to a set of clusters.
 
         Parameters
         ----------
         mapping : dict
-            From item to cluster or clusters. An empty set is a null label.
+            A dict from item to a cluster or a set of clusters. An empty set is a null label.
         overlapping : bool, optional
             Whether an item may be in several clusters; if False, such an item raises OverlapError.
         name : str, optional
@@ -398,9 +398,9 @@ class Clustering:
         Raises
         ------
         OptionError
-            If this is not a dict, or its values are lists or dicts, or `overlapping` is neither True nor False.
+            If `mapping` is not a dict, its values are lists or dicts, or `overlapping` is neither True nor False.
         OverlapError
-            If an item is in several clusters, without `overlapping`.
+            If an item is in several clusters and `overlapping` is False.
         NullError, IdTypeError
             If an item is None, or items or clusters have unsupported or mixed types.
 
@@ -439,7 +439,7 @@ class Clustering:
         Parameters
         ----------
         clusters : iterable of iterables, or a dict from label to iterable
-            The clusters, labelled 0, 1, ... unless given as a dict.
+            The clusters; unless they are given as a dict, their labels are 0, 1, ...
         name : str, optional
             Name of the clustering in messages.
 
@@ -494,12 +494,12 @@ class Clustering:
 
     @classmethod
     def from_series(cls, series: Any, *, weight: Any = None, name: str = UNNAMED) -> Clustering:
-        """Make a clustering from a pandas Series: its index holds the items, its values the clusters.
+        """Make a clustering from a pandas Series, whose index contains the items and whose values are the clusters.
 
         Parameters
         ----------
         series : pandas.Series
-            A MultiIndex makes composite ids; parts are matched between the sides by level name.
+            The series. A MultiIndex makes composite ids, whose parts are matched between the sides by level name.
         weight : array-like of shape (n_rows,), optional
             Weight of each row, in the same order; a Series must have the same index.
         name : str, optional
@@ -516,7 +516,7 @@ class Clustering:
         ColumnError
             If the weights differ in length or index.
         NullError, IdTypeError, WeightError
-            As `from_labels` does.
+            In the same cases as for `from_labels`.
 
         Examples
         --------
@@ -557,39 +557,39 @@ class Clustering:
         Parameters
         ----------
         table : path, URI, data frame, Arrow stream exporter or data set, dict of columns, or list of tuples
-            One row per link. Tuples are (left, right) or (left, right, score); an item that is a tuple is a composite
-            id. Links may be repeated, reversed, or from an item to itself. Only the needed columns of files are
-            read, block by block.
+            A table with one row per link. Tuples are (left, right) or (left, right, score); an item that is a tuple is
+            a composite id. Links may be repeated, reversed, or from an item to itself. Only the needed columns of
+            files are read, block by block.
         left, right : str or list of str, optional
-            The columns of the two items; a list makes a composite id. By default those written by Splink, dedupe,
-            Zingg or recordlinkage, or those with paired names such as ``id_l`` and ``id_r``, ``left_id`` and
-            ``right_id``, ``id1`` and ``id2``.
+            The columns of the two items; a list makes a composite id. By default, the columns written by Splink,
+            dedupe, Zingg or recordlinkage, or two columns with paired names such as ``id_l`` and ``id_r``, ``left_id``
+            and ``right_id``, or ``id1`` and ``id2``.
         score : str, optional
-            The column of scores; by default ``match_probability``, ``match_weight``, ``score``, ... or the only
+            The column of scores; by default, ``match_probability``, ``match_weight``, ``score``, ... or the only
             remaining column.
         threshold : float, optional
-            The score that a link needs to connect its items. By default all links connect.
+            The score that a link needs to connect its items. By default, all links connect their items.
         ascending : bool
-            Whether scores are distances, so that links at or below the threshold connect; requires `threshold`.
+            Whether scores are distances, in which case links at or below the threshold connect; requires `threshold`.
         verdict : str or False, optional
             The column that says whether two items match: same, different or unsure, or other words for these, such as
-            yes and no, true and false, 1 and 0. Only matches connect. A column that looks like one must be named;
-            False says that there is none, so that all rows are links.
+            yes and no, true and false, or 1 and 0. Only matches connect. If a column looks like one of verdicts, name
+            it, or pass False to say that there is none and all rows are links.
         sources : tuple of str or False, optional
-            The names of the two tables that the left and the right items are from, such as ``("crm", "web")``: an item
-            is then (source, id), as in a truth with ``item=["source", "id"]``, and a number that both tables have is
-            two items. Columns that tools write for two tables, such as ``ltable_id``, require it; False says that an
-            id means the same item in both.
+            The names of the two tables that the left and the right items are from, such as ``("crm", "web")``. An item
+            is then (source, id), as in a truth with ``item=["source", "id"]``, so an id that occurs in both tables
+            stands for two items. Columns that tools write for two tables, such as ``ltable_id``, require `sources`;
+            False says that an id means the same item in both tables.
         items : table, path, Clustering, or array-like, optional
-            The complete list of items. Those without a connecting link are singletons. By default the items of the
-            links; `evaluate` treats any others as singletons, not as missing.
+            The complete list of items. Items without a connecting link are singletons. By default, only the items of
+            the links are listed, and `evaluate` treats any others as singletons, not as missing.
         item : str or list of str
             The column of items, if `items` is a table with several columns.
         name : str, optional
             Name of the clustering in messages; paths keep theirs.
         memory_limit : int or str, optional
-            Bytes by which the process may grow, or a string such as "2GiB". Links that need more raise an error, before
-            they are read or as soon as the need is known. No limit by default.
+            Bytes by which the process may grow, or a string such as "2GiB"; no limit by default. Links that need more
+            raise an error, before they are read or as soon as the need is known.
 
         Returns
         -------
@@ -602,9 +602,9 @@ class Clustering:
         NullError
             If an id is null.
         LinkError
-            If a score is null, NaN, or an integer that floats round, or a link has an item outside `items`.
+            If a score is null, NaN, or an integer that has no exact float, or if a link has an item outside `items`.
         ColumnError
-            If columns are missing or ambiguous, or a column that is not named has verdicts.
+            If columns are missing or ambiguous, or a column that was not named seems to contain verdicts.
         JudgementError
             If a value in the column of verdicts is not a verdict.
         OptionError
@@ -613,13 +613,14 @@ class Clustering:
         Warns
         -----
         EvaluationWarning
-            If links with low scores connect, because there is no threshold; if a threshold is beyond all scores; if
+            If links with low scores connect because there is no threshold, if a threshold is beyond all scores, or if
             items judged not to match are connected through others.
 
         Notes
         -----
-        A threshold is rounded to 32 bits if the scores are, so that a score of 0.9 reaches 0.9. Cost is nearly
-        linear in the links; memory is 24 bytes per link (12 without scores) and about 50 per item, plus its id.
+        A threshold is rounded to 32 bits if the scores have 32 bits, so that a score of 0.9 reaches a threshold of
+        0.9. The run time is nearly proportional to the number of links. Memory is 24 bytes per link (12 without
+        scores) and about 50 bytes per item, plus its id.
 
         Examples
         --------
@@ -664,19 +665,21 @@ class Clustering:
         sources: Sources = None,
         name: str = UNNAMED,
     ) -> Clustering:
-        """Make a clustering from two arrays of items that belong together pair by pair: the connected components.
+        """Make a clustering from pairs of items that belong together: their connected components.
 
-        For tables of links, and those with a score, see `from_links`.
+        For links in a table or with scores, see `from_links`.
 
         Parameters
         ----------
         left, right : array-like of shape (n_pairs,)
             The two items of each pair.
         items : array-like, optional
-            Further items, such as the complete list; those in no pair become singletons. By default the items are those
-            of the pairs, and `evaluate` treats any others as singletons, not as missing. Pass ``[]`` if there are none.
+            Further items, such as the complete list; items in no pair become singletons. By default, only the items of
+            the pairs are listed, and `evaluate` treats any others as singletons, not as missing. Pass ``[]`` if there
+            are no others.
         verdict : array-like of shape (n_pairs,), optional
-            Whether the two items of each pair match, as in `from_links`; only those that match connect. By default all.
+            Whether the two items of each pair match, as in `from_links`; only pairs that match connect. By default,
+            all pairs match.
         sources : tuple of str or False, optional
             The names of the two tables that the left and the right items are from, as in `from_links`.
         name : str, optional
@@ -685,7 +688,7 @@ class Clustering:
         Returns
         -------
         Clustering
-            One row per item, those of `items` first; clusters are numbered from 0 in that order.
+            One row per item, with the items of `items` first; clusters are numbered from 0 in that order.
 
         Examples
         --------
@@ -727,8 +730,8 @@ class Clustering:
             The table. Arrow data are not copied; only the needed columns of files are read. An item in
             several clusters has several rows, or a list of clusters.
         item, cluster : str or list of str
-            Their columns; a list makes a composite id. If a default name is missing, the only remaining column
-            is used, or the one written by Splink, Zingg, dedupe or Senzing.
+            The columns of items and clusters; a list makes a composite id. If a default name is missing, the only
+            remaining column is used, or the column written by Splink, Zingg, dedupe or Senzing.
         weight : str, optional
             The column of weights.
         name : str, optional
@@ -741,11 +744,11 @@ class Clustering:
         Raises
         ------
         ColumnError
-            If it is not a table, or does not have these columns.
+            If `table` is not a table or does not have these columns.
         NullError, IdTypeError
             If an item is null, or items or clusters have an unsupported type.
         OptionError, WeightError
-            If `weight` is not a name, or the column is not numeric.
+            If `weight` is not a name or its column is not numeric.
         FileFormatError
             If the file does not exist or cannot be read.
 
@@ -806,9 +809,9 @@ class Clustering:
         Raises
         ------
         OptionError
-            If this is not a path.
+            If `path` is not a path.
         FastBCubedError
-            As `from_table` does.
+            In the same cases as for `from_table`.
 
         Examples
         --------
@@ -825,17 +828,18 @@ class Clustering:
         return cls.from_table(path, item=item, cluster=cluster, weight=weight)
 
     def with_ancestors(self, child: Any, parent: Any) -> Clustering:
-        """Return this clustering with every item also in all ancestors of its clusters.
+        """Return this clustering with every item added to all ancestors of its clusters.
 
         Parameters
         ----------
         child, parent : array-like of shape (n_links,)
-            Clusters and their parent clusters; a null parent means none. A cluster may have several parents.
+            Clusters and their parent clusters; a null parent means that a cluster has none. A cluster may have several
+            parents.
 
         Returns
         -------
         Clustering
-            The same rows plus one per further membership, without weights and attributes.
+            The same rows plus one row per added membership, without weights and attributes.
 
         Raises
         ------

@@ -33,18 +33,18 @@ ABOUT = {
 
 @dataclass(frozen=True, repr=False)
 class Example:
-    """A truth, predictions by name, and attributes of the items; made by `fastbcubed.example`.
+    """A truth, predictions by name, and attributes of the items, as returned by `fastbcubed.example`.
 
     Attributes
     ----------
     name, about, source : str
-        Name of the set, a description of its items and clusters, and the origin of the data.
+        Name of the data set, a description of its items and clusters, and the origin of the data.
     truth : pyarrow.Table
         One row per item, or per cluster of an item: item, cluster, and attributes.
     predictions : dict of str to pyarrow.Table
         Tables of the same form by name.
     attributes : pyarrow.Table or None
-        Further attributes of items, if in a separate table.
+        Further attributes of the items, if they are in a separate table.
     overlapping : bool
         Whether items may be in several clusters.
     """
@@ -75,17 +75,17 @@ def example(name: str) -> Example:
     Parameters
     ----------
     name : {"patentsview", "wordnet_verbs"}
-        Name of the set.
+        Name of the data set.
 
     Returns
     -------
     Example
-        Its truth, predictions by name, and attributes of items if in a separate table.
+        The truth, predictions by name, and attributes of the items if they are in a separate table.
 
     Raises
     ------
     OptionError
-        If the set is unknown.
+        If there is no such data set.
 
     Examples
     --------

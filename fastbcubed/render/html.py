@@ -119,15 +119,15 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 class Report:
-    """A page about a result: one HTML file that loads nothing from elsewhere and is readable without scripts.
+    """A report on a result: one HTML page that loads nothing from elsewhere and is readable without scripts.
 
     Attributes
     ----------
     html : str
         The page.
     content : dict
-        All content of the page as plain data, which the page also contains as JSON. ``sections`` consists of blocks
-        such as sentences and tables, whose figures are not rounded.
+        The whole content of the page as plain data, which the page also contains as JSON. Its ``sections`` consist of
+        blocks such as sentences and tables, whose figures are not rounded.
 
     Examples
     --------
@@ -152,16 +152,16 @@ class Report:
 
     @property
     def content(self) -> dict[str, Any]:
-        """All content of the page, as plain data."""
+        """The whole content of the page as plain data."""
         return self._made[1]
 
     def write(self, file: str | PathLike[str]) -> None:
-        """Write the page to a file, entirely or not at all.
+        """Write the page to a file, either completely or not at all.
 
         Raises
         ------
         OptionError, FileFormatError
-            If this is not a path, or cannot be written.
+            If `file` is not a path or cannot be written.
         """
         place = Path(path_of(file, "file must be the path of the page, such as 'report.html'"))
         with written_aside(place) as aside:

@@ -34,12 +34,12 @@ class ChanceTest:
     score : str
         The score.
     statistic : float
-        Its value.
+        The value of the score.
     p_value : float
         The share of labelings that are at least as good. If they are drawn at random, the actual labeling counts as
         one of them.
     expected, deviation : float
-        Mean and standard deviation of the score over the labelings, which is its distribution by chance.
+        Mean and standard deviation of the score over the labelings, that is, by chance.
     as_good : int
         Number of labelings that are at least as good.
     draws : int
@@ -83,30 +83,31 @@ class ChanceTest:
 
 
 def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0) -> ChanceTest:
-    """Test whether a score is better than chance: predicted labels are shuffled, which preserves cluster sizes.
+    """Test whether a score is better than chance, by shuffling predicted labels, which preserves cluster sizes.
 
-    If there are at most 20,000 labelings, all are tried, and the test is exact; otherwise `draws` of them are drawn.
-    The cost is that of computing the score, times the number of draws. The test is for partitions without weights.
+    If there are at most 20,000 labelings, all of them are tried, and the test is exact; otherwise, `draws` of them are
+    drawn at random. The run time is that of computing the score, times the number of labelings. The test is for
+    partitions without weights.
 
     Parameters
     ----------
     score : str
         A score with a direction (higher or lower is better), such as "adjusted_rand".
     draws : int
-        Random labelings.
+        Number of random labelings.
     seed : int
-        Seed of the draws. The same seed draws the same labelings, whatever the labels, the order of rows and the
+        Seed of the draws. The same seed draws the same labelings, regardless of the labels, the order of rows and the
         engine.
 
     Returns
     -------
     ChanceTest
-        score, statistic, p_value, expected and deviation (by chance), as_good, draws, exact, seed.
+        The result, with score, statistic, p_value, expected and deviation (by chance), as_good, draws, exact and seed.
 
     Raises
     ------
     MetricError
-        If the score has no direction, or it counts items missing from one side.
+        If the score has no direction or counts items missing from one side.
     OptionError
         If clusters overlap, items have weights, or the prediction has items that are missing from the truth
         ("outside").
@@ -115,8 +116,8 @@ def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0
 
     Notes
     -----
-    A score better than chance need not be good: with many items, nearly every clustering made from the data has one.
-    See `interval` for how certain a score is.
+    A score that is better than chance need not be good: with many items, nearly every clustering that is made from the
+    data scores better than chance. See `interval` for how certain a score is.
 
     Examples
     --------

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class Evaluation(EvaluationData):
     """How good a clustering is: overall, by cluster, by slice and by item.
 
-    Returned by `fastbcubed.evaluate` and `fastbcubed.load`. Scores are means over items unless their name says
+    `fastbcubed.evaluate` and `fastbcubed.load` return it. Scores are means over items unless their names say
     otherwise.
 
     Attributes
@@ -54,15 +54,15 @@ class Evaluation(EvaluationData):
     coverage : Coverage
         The extent to which the two sides have the same items.
     policies : Policies
-        How items missing from one side were treated.
+        The policies for items missing from one side, null clusters, duplicates and noise.
     overall : Scores
         Scores over all items; each is also an attribute of the evaluation.
     not_computed : dict of str to str
-        Scores of requested families that are not defined for this input, and the reasons.
+        Scores of the requested families that are not defined for this input, and the reasons.
     names : dict
         The names of the two sides.
     sliced : dict of str to Table
-        Slices requested when evaluating.
+        The slices requested in the call of `evaluate`.
     engine : {"memory", "disk", "spark"}
         The engine that computed the scores.
     errors : Scores
@@ -70,20 +70,21 @@ class Evaluation(EvaluationData):
     units : Units
         The components: their number, their effective number, and the share of the largest.
     bounds : Bounds or None
-        Bounds of the precision, where prediction-only items were dropped.
+        Bounds of the precision, if prediction-only items were dropped.
     summary : dict
-        Items, clusters, sizes and outcomes of each side.
+        Numbers of items and clusters, cluster sizes, and outcomes of the clusters of each side.
     concentration : dict
         How concentrated the loss is in the clusters of each side.
     warnings : list of dict
         Warnings and notes: the code, level, message and values of each.
     definition : dict
-        The definition of the scores: average, weighting, policies.
+        How the scores are defined: average, weighting, policies.
     reading : dict
-        How the columns of each side were read: for item and cluster (for links: left, right, score and verdict), the
-        columns used, the reason, and other candidates; and the tool. None for a side without columns, such as a dict.
+        How the columns of each side were read: the columns used for item and cluster (for links: left, right, score
+        and verdict), the reason, other candidates, and the tool that wrote them. None for a side without columns, such
+        as a dict.
     manifest : dict
-        Versions, engine, the arguments passed, and the number of rows and the fingerprint of each side.
+        Versions, the engine, the arguments passed, and the number of rows and the fingerprint of each side.
 
     Notes
     -----
@@ -122,7 +123,7 @@ class Evaluation(EvaluationData):
         ----------
         which : str or callable
             The name of a score, or a function ``f(tp, fp, fn, tn) -> array`` that takes float64 arrays of equal shape
-            and works element by element; the result is its mean over items.
+            and works element by element; the result is the mean of the returned array over items.
 
         Examples
         --------
@@ -139,10 +140,10 @@ class Evaluation(EvaluationData):
     def errors(self) -> Scores:
         """Standard errors of the overall scores, by connected component of truth and prediction.
 
-        They estimate how much a score would vary between samples of as many components of the same kind. Access raises
-        a MetricError with the reason for a score without a standard error. A single component gives NaN. An error of 0
-        means that all components have the same score; errors that were not observed may still occur. Computed from the
-        cells on first access.
+        They estimate how much a score would vary between samples of the same number of similar components. Access to a
+        score without a standard error raises a MetricError with the reason. A single component gives NaN. A standard
+        error of 0 means that all components have the same score, which other components may not have. The standard
+        errors are computed from the cells on first access.
         """
         found = self.standard_errors.by_component
         warn_of_units(found.units, COMPONENT, stacklevel=4)
@@ -156,27 +157,28 @@ class Evaluation(EvaluationData):
         which : str
             A score, such as "f1".
         level : float
-            The confidence.
+            The confidence level.
         unit : str
             The sampling unit: "component", a connected component of truth and prediction; "true_cluster", which is
             valid only with ``unmatched="outside"``; or a column of the tables, whose values must not divide
-            components. If this does not hold, the interval is too narrow, and an `EvaluationWarning` says so.
+            components. If they do, the interval is too narrow, and an `EvaluationWarning` says so.
 
         Returns
         -------
         Interval
-            low and high, by Student's t. The fewer units account for the error, the fewer degrees of freedom there
-            are. The interval is symmetric in the log odds of a rate and, for a mean over items, no wider than Wilson's
-            interval for the effective number of units. A score at an end of its range has a one-sided interval,
-            because units that were not drawn may differ. The ends are NaN if all items are in one unit, and for an
-            amount of 0.
+            The ends low and high, by Student's t. The fewer units account for the error, the fewer degrees of freedom
+            there are. The interval of a rate is symmetric in the log odds; that of a mean over items is also no wider
+            than Wilson's interval for the effective number of units. A score at an end of its range has a one-sided
+            interval, because units that were not drawn may differ. The ends are NaN if all items are in one unit, and
+            for an amount of 0.
 
         Examples
         --------
-        Of four components, three have recall 1 and one has 1/2. The error is sqrt(4/3 * (3 * 0.25**2 + 0.75**2)) / 8,
-        and the interval is Wilson's for 3.5 of 4, (3.5 + q / 2 -+ sqrt(q (3.5 * 0.125 + q / 4))) / (4 + q), where q is
-        1.96**2: 0.396 to 0.987. A fifth component would have a fifth of the items, and 0.36 of what it could change,
-        0.063 and 0.009, is a second error: 0.38 = 7/8 - sqrt((7/8 - 0.396)**2 + (1.96 * 0.063)**2).
+        Of four components, three have recall 1 and one has recall 1/2. The standard error is
+        sqrt(4/3 * (3 * 0.25**2 + 0.75**2)) / 8. The interval is Wilson's for 3.5 of 4,
+        (3.5 + q / 2 -+ sqrt(q (3.5 * 0.125 + q / 4))) / (4 + q), where q is 1.96**2: from 0.396 to 0.987. A fifth
+        component would have a fifth of the items, and 0.36 of what it could change, downwards and upwards (0.063 and
+        0.009), is a second error. So the lower end is 0.38 = 7/8 - sqrt((7/8 - 0.396)**2 + (1.96 * 0.063)**2).
 
         >>> import fastbcubed as fb
         >>> ev = fb.evaluate(list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5])
@@ -189,7 +191,7 @@ class Evaluation(EvaluationData):
     def scores(self, *, level: float = 0.95, unit: str = COMPONENT) -> Table:
         """Return the overall scores, with standard errors and intervals where these are defined.
 
-        `to_pandas`, `to_polars` and `to_arrow` of the evaluation convert this table.
+        The methods `to_pandas`, `to_polars` and `to_arrow` of the evaluation convert this table.
 
         Parameters
         ----------
@@ -199,8 +201,8 @@ class Evaluation(EvaluationData):
         Returns
         -------
         Table
-            score, value, se, low, high (null for scores without an error), n_units, effective_units (the
-            effective number of units); the last two are null where no score has an error.
+            The columns score, value, se, low, high (null for scores without a standard error), n_units and
+            effective_units (the effective number of units). The last two are null if no score has a standard error.
 
         Examples
         --------
@@ -226,21 +228,21 @@ class Evaluation(EvaluationData):
         Parameters
         ----------
         side : {"true", "pred"}
-            Which clusters.
+            Whether to list true or predicted clusters.
         order_by : str, optional
-            A score (worst first) or column (largest first). By default, or with "loss", it is recall_loss for true
-            clusters and precision_loss for predicted ones. Ties are broken by weight, largest first, then by label.
+            A score (worst first) or column (largest first). "loss", the default, means recall_loss for true clusters
+            and precision_loss for predicted clusters. Ties are broken by weight, largest first, then by label.
         limit : int, optional
-            How many to return; all by default.
+            The number of clusters to return; all by default.
         outcome : str, optional
             The outcome of the clusters to list, such as "mixed" (see `outcomes`); all outcomes by default.
 
         Returns
         -------
         Table
-            cluster, n_items, weight, n_parts (clusters of the other side that it intersects), exact (whether the
-            other side has the same cluster), outcome (unless clusters overlap), precision_loss, recall_loss, and the
-            scores.
+            The columns cluster, n_items, weight, n_parts (the number of clusters of the other side that the cluster
+            intersects), exact (whether the other side has the same cluster), outcome (unless clusters overlap),
+            precision_loss, recall_loss, and the scores.
 
         Notes
         -----
@@ -248,12 +250,13 @@ class Evaluation(EvaluationData):
         items of weight * (1 - precision), or weight * (1 - recall), divided by the weight of all items. Over all
         clusters of a side, they add up to over_merge_rate and under_merge_rate.
 
-        If clusters overlap, losses are divided so that this still holds: equally among the clusters that an item
-        shares with another, or that it is in.
+        If clusters overlap, losses are divided so that this is still true: equally among the clusters that an item
+        shares with another item, or among all clusters that it is in.
 
         Examples
         --------
-        Of predicted cluster 0 two items have precision 2/3, and one 1/3: they lose 2 * 1/3 + 2/3 of 4 items.
+        In predicted cluster 0, two items have precision 2/3 and one has precision 1/3: together, they lose
+        2 * 1/3 + 2/3 of 4 items.
 
         >>> import fastbcubed as fb
         >>> ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1], metrics="precision")
@@ -276,19 +279,21 @@ class Evaluation(EvaluationData):
         Parameters
         ----------
         side : {"true", "pred"}
-            Which clusters; "truth" and "prediction" are also accepted.
+            The side of the cluster; "truth" and "prediction" are also accepted.
         which : object
-            Its label; a tuple if composite.
+            The label of the cluster; a tuple if it is composite.
         columns : str or iterable of str, optional
             Attributes to show next to the members, named as in `slices`; by default the first few. Values that differ
-            from the commonest one are marked.
+            from the most common value are marked.
         members : int
-            Number of members to show: one of each part, then another of each, and so on, heaviest first, then by id.
+            Number of members to show. One member of each part is shown, then another of each, and so on; within a
+            part, they are ordered by weight, largest first, then by id.
 
         Returns
         -------
         Cluster
-            A dict with a readable text form, with `parts`, a table of all parts, and `table`, a table of all members.
+            A dict with a readable text form. Its attribute `parts` is a table of all parts, and `table` is a table of
+            all members.
 
         Examples
         --------
@@ -304,14 +309,14 @@ class Evaluation(EvaluationData):
         A true cluster is "exact" (there is an identical predicted cluster), "split" (into several predicted clusters
         that contain no other items), "merged" (in one predicted cluster together with other items) or "split and
         merged". A predicted cluster is "exact", a "fragment" (part of one true cluster), a "union" (of whole true
-        clusters) or "mixed". Under "outside", items that only the prediction has count as other items, so a predicted
-        cluster with any of them is mixed.
+        clusters) or "mixed". Under ``unmatched="outside"``, items that only the prediction has count as other items,
+        so a predicted cluster that contains any of them is mixed.
 
         Returns
         -------
         Table
-            side, outcome, n_clusters, n_items, weight, precision_loss, recall_loss; all outcomes in this order, true
-            clusters first. On either side, each loss adds up to the overall loss.
+            The columns side, outcome, n_clusters, n_items, weight, precision_loss and recall_loss, with all outcomes
+            in the order above, true clusters first. On either side, each loss adds up to the overall loss.
 
         Examples
         --------
@@ -339,29 +344,29 @@ class Evaluation(EvaluationData):
         limit: int | None = 200,
         order_by: str = "gain",
     ) -> Table:
-        """Return the clusters to repair first, with the gain from each repair alone and the scores after the first k.
+        """Return the clusters to repair first, with the gain from each repair by itself and the scores after each.
 
         Parameters
         ----------
         kinds : "split", "gather" or both
             "split" divides a predicted cluster by the truth: its items of each true cluster become a separate
-            cluster, and so do, under "outside", items that the truth does not have. "gather" turns the items of a
-            true cluster, wherever they are, into one predicted cluster without other items.
+            cluster, and under ``unmatched="outside"``, so do the items that the truth does not have. "gather" turns
+            the items of a true cluster, wherever they are, into one predicted cluster without other items.
         limit : int, optional
             The number of repairs to return; None for all repairs with a gain.
         order_by : str
             What to order by, largest first: gain, precision_gain, recall_gain, n_items or weight; pair_fp or pair_fn,
-            the wrong or missing pairs that a repair alone removes; or an expression of these with + - * /, such as
-            "5*pair_fp + pair_fn", which becomes the column `value`.
+            the number of wrong or missing pairs that a single repair removes; or an expression of these with + - * /,
+            such as "5*pair_fp + pair_fn", which becomes the column `value`.
 
         Returns
         -------
         Table
-            rank, kind, side, cluster, n_items, weight; gain, precision_gain, recall_gain: the gains in f1, precision
-            and recall from this repair alone; running, running_precision, running_recall: these scores after this
-            repair and all before it. Ties are broken by weight, then by kind and label; labels of different types are
-            strings here. No repair lowers precision or recall. Repairs overlap: after one repair, another may gain
-            less.
+            The columns rank, kind, side, cluster, n_items and weight; gain, precision_gain and recall_gain (the gains
+            in f1, precision and recall from this repair by itself); running, running_precision and running_recall
+            (these scores after this repair and all before it). Ties are broken by weight, then by kind and label;
+            labels of mixed types are converted to strings. No repair lowers precision or recall. Repairs overlap:
+            after one repair, another may gain less.
 
         Examples
         --------
@@ -377,13 +382,13 @@ class Evaluation(EvaluationData):
         return repairs.list_repairs(self.kept, self.losses.of_all, kinds, limit, order_by)
 
     def subset(self, which: Any) -> Scores:
-        """Return scores over some items, given as a list of ids or as a mask with one bool per item.
+        """Return scores over a subset of the items, given as a list of ids or as a mask with one bool per item.
 
         Parameters
         ----------
         which : array-like
-            Ids; or a mask in the order of `items` or, unless clusters overlap, of the truth's rows. For a saved
-            result, or one of the disk engine, the rows are those of ``items.parquet``.
+            A list of ids; or a mask in the order of `items` or, unless clusters overlap, of the truth's rows. For a
+            result that was saved or computed by the disk engine, the rows are those of ``items.parquet``.
 
         Examples
         --------
@@ -404,7 +409,7 @@ class Evaluation(EvaluationData):
         by : str, Bins, tuple of these, or mapping
             As for `slices`; nulls form a slice of their own.
         min_items : int
-            Slices with fewer scored items are omitted.
+            The least number of scored items; slices with fewer are omitted.
         f_of_means : bool
             Whether F scores are computed from the mean precision and recall, rather than averaged like the other
             scores.
@@ -414,19 +419,20 @@ class Evaluation(EvaluationData):
         Returns
         -------
         Table
-            score, mean, sd (the sample standard deviation over the slices; NaN for a single slice, and for scores
-            from `f_of_means`), n_slices. A slice of weight 0 has no score.
+            The columns score, mean, sd (the sample standard deviation over the slices; NaN for a single slice, and for
+            scores from `f_of_means`) and n_slices. A slice of weight 0 has no score.
 
         Notes
         -----
-        Slices have no scores that are defined for all items at once, such as `adjusted_rand`; for these, evaluate
-        each data set separately. Items of clusters that extend over several data sets are scored with all of their
-        mates. The tables of R. van Heusden et al., BCubed Revisited: Elements Like Me, 2022, are means over data
-        sets.
+        Scores that are defined only for all items at once, such as `adjusted_rand`, do not exist for slices; for these,
+        evaluate each data set separately. Items of clusters that extend over several data sets are scored together
+        with all items of these clusters. The tables of R. van Heusden et al., BCubed Revisited: Elements Like Me,
+        2022, show means over data sets.
 
         Examples
         --------
-        Of two data sets one is split and one is merged: precision and recall are 1 and 1/2, and F1 is 2/3 in both.
+        The prediction splits the only true cluster of data set x and merges the two of y. In x, precision is 1 and
+        recall is 1/2; in y, it is the reverse; and F1 is 2/3 in both.
 
         >>> import fastbcubed as fb
         >>> ev = fb.evaluate(list("aabc"), [1, 2, 3, 3], attributes={"source": list("xxyy")})
@@ -462,16 +468,16 @@ class Evaluation(EvaluationData):
             The label of a cluster (a tuple if composite), to list only its items.
         order_by : str, optional
             A score (worst first) or column (largest or latest first), or "loss", the sum of both losses. By default,
-            items are in the order of the input, or in a different order if the disk engine has joined rows by item.
+            items are in the order of the input, unless the disk engine has joined rows by item.
         limit : int, optional
-            How many to return; all by default.
+            The number of items to return; all by default.
 
         Returns
         -------
         Table
-            item, true_cluster, pred_cluster, the attributes, weight, tp, fp, fn, tn (null under "outside"),
-            precision_loss, recall_loss (contributions to the overall losses), then the scores; an item's own F is
-            item_f1. With outer weights, tp, fp, fn and tn are counts.
+            The columns item, true_cluster, pred_cluster, the attributes, weight, tp, fp, fn, tn (null under
+            ``unmatched="outside"``), precision_loss and recall_loss (contributions to the overall losses), and the
+            scores; an item's own F is item_f1. With outer weights, tp, fp, fn and tn are counts.
 
         Examples
         --------
@@ -488,12 +494,12 @@ class Evaluation(EvaluationData):
         return list_items(self.kept, self.metrics, columns, true_cluster, pred_cluster, order_by, limit)
 
     def item(self, which: Any, *, columns: str | Iterable[str] = (), members: int = 5) -> Item:
-        """Return one item: its confusion matrix, scores, and the first few members of its four sets.
+        """Return one item: its confusion matrix, scores, and the first few members of the matrix's four sets.
 
         Parameters
         ----------
         which : object
-            Its id (a tuple if composite), or its position if items have no ids.
+            The item's id (a tuple if it is composite), or its position if items have no ids.
         columns : str or iterable of str
             Attributes to show, named as in `slices`.
         members : int
@@ -502,9 +508,9 @@ class Evaluation(EvaluationData):
         Returns
         -------
         Item
-            A dict with a readable text form: item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, the scores,
-            "attributes" if requested, and "members": for each of "tp", "fp", "fn", "tn" the number of items and the
-            first few.
+            A dict with a readable text form. Its keys are item, true_cluster, pred_cluster, weight, tp, fp, fn, tn,
+            the scores, "attributes" if requested, and "members", which gives the number of items and the first few
+            items for each of "tp", "fp", "fn" and "tn".
 
         Examples
         --------
@@ -515,20 +521,20 @@ class Evaluation(EvaluationData):
         return open_item(self.kept, self.metrics, which, columns, members)
 
     def cells(self, *, order_by: str | None = None, limit: int | None = None) -> Table:
-        """Return the cells, the overlaps of true and predicted clusters, largest loss first.
+        """Return the cells (the overlaps of true and predicted clusters), largest loss first.
 
         Parameters
         ----------
         order_by : str, optional
             A column to order by, largest first; by default "loss", the sum of both losses.
         limit : int, optional
-            How many to return; all by default.
+            The number of cells to return; all by default.
 
         Returns
         -------
         Table
-            true_cluster, pred_cluster (lists if clusters overlap), n_items, weight, fp and fn of each item, and
-            precision_loss and recall_loss of all items of the cell.
+            The columns true_cluster, pred_cluster (lists if clusters overlap), n_items, weight, fp and fn of each
+            item, and precision_loss and recall_loss of all items of the cell.
 
         Examples
         --------
@@ -554,7 +560,7 @@ class Evaluation(EvaluationData):
         Parameters
         ----------
         indent : int or None
-            Spaces for each level; None for one line.
+            Spaces per level of indentation; None for a single line.
         limit : int or None
             Maximum number of slices per slicing, the costliest first; None for all.
 
@@ -589,13 +595,13 @@ class Evaluation(EvaluationData):
         Parameters
         ----------
         directory : path
-            Created if it does not exist. Files of an earlier evaluation in it are replaced, all at the end.
+            The directory, which is created if it does not exist. Files of an earlier evaluation in it are replaced,
+            all of them at the end.
         keep : {"scores", "cells", "items"}
-            How much to write: ``overall.json`` and ``slices.parquet``; with "cells" also
-            ``cells.parquet``, ``true_clusters.parquet`` and ``pred_clusters.parquet``; with "items"
-            also
-            ``items.parquet``, from which any later slice can be computed. With many cells, there is also ``page.json``,
-            the content of the HTML report; it may be deleted.
+            How much to write. "scores" writes ``overall.json`` and ``slices.parquet``; "cells" adds ``cells.parquet``,
+            ``true_clusters.parquet`` and ``pred_clusters.parquet``; "items" also adds ``items.parquet``, from which any
+            later slice can be computed. If there are many cells, ``page.json`` has the content of the HTML report; it
+            may be deleted.
         repairs : int
             Number of repairs to write as ``repairs.parquet``; see `repairs`.
 

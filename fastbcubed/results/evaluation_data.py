@@ -41,7 +41,7 @@ class EvaluationData(ScoredResult):
 
     @property
     def units(self) -> Units:
-        """Number of components, effective number of components, and the share of the largest."""
+        """Number of components, effective number of components, and the share of the largest component."""
         return self.standard_errors.units
 
     @cached_property
@@ -58,21 +58,22 @@ class EvaluationData(ScoredResult):
         return Losses(self.kept, self.figures)
 
     def lorenz(self, side: str, *, limit: int | None = ROWS) -> Table:
-        """Return how concentrated the loss is: its cumulative share over the clusters, the costliest first.
+        """Return how concentrated the loss is: its cumulative share over the clusters, costliest first.
 
         Parameters
         ----------
         side : {"true", "pred"}
-            Which clusters: true clusters lose recall, predicted clusters precision.
+            The side of the clusters: true clusters lose recall, predicted clusters lose precision.
         limit : int or None
-            Maximum number of rows of the curve. The first clusters are listed one by one, later ones at increasing
-            intervals; the first cluster, the last one with a loss and the last one are always included. None for all.
+            Maximum number of rows of the curve; None for all. The first clusters are listed one by one, later clusters
+            at increasing intervals. The first cluster, the last cluster with a loss and the last cluster are always
+            included.
 
         Returns
         -------
         Table
-            n_clusters, share_clusters, share_loss: the share of the loss in the n_clusters costliest clusters. It is
-            NaN if there is no loss.
+            The columns n_clusters, share_clusters and share_loss, which is the share of the loss in the n_clusters
+            costliest clusters; it is NaN if there is no loss.
 
         Examples
         --------
@@ -109,31 +110,31 @@ class EvaluationData(ScoredResult):
         Parameters
         ----------
         by : str, Bins, tuple of these, or mapping
-            An attribute, or a part of a composite id; bins of one (see `fastbcubed.bins`); a tuple of several to
-            cross; or a dict of named subsets, each a mask or a list of items. "true_size" and "pred_size" are always
-            available; if a column has this name, too, it is "truth.true_size", and the size is "always.true_size".
-            The size for an item in several clusters is the number of items in any of them. Nulls form a slice of
-            their own.
+            An attribute, or a part of a composite id; bins of an attribute (see `fastbcubed.bins`); a tuple of several
+            attributes to cross; or a dict of named subsets, each a mask or a list of items. The cluster sizes
+            "true_size" and "pred_size" are always available; if a column is also named true_size, the column is
+            "truth.true_size", and the size is "always.true_size". The size for an item in several clusters is the
+            number of items in any of them. Nulls form a slice of their own.
         attributes : table, optional
-            Attributes to slice by, by item or row by row; by default those passed to `evaluate`.
+            Attributes to slice by, by item or row by row; by default, those passed to `evaluate`.
         errors : bool
-            Whether to compute standard errors, which takes about as long again: <score>_se after each score, based on
-            the components that have items in the slice, and n_units, the number of these components.
+            Whether to compute standard errors, which takes about as long again. They add <score>_se after each score,
+            based on the components that have items in the slice, and n_units, the number of these components.
         order_by : str, optional
-            A score (worst first) or a column of numbers or times (largest or latest first); or "loss", the sum of
-            precision_loss and recall_loss; "excess", the part of this beyond the slice's share of the total weight,
+            A score (worst first) or a column of numbers or times (largest or latest first); "loss", the sum of
+            precision_loss and recall_loss; "excess", the part of the loss beyond the slice's share of the total weight,
             because large slices lose most even if they are no worse; or "excess_per_item", the excess per item, which
-            is how far (1 - precision) + (1 - recall) is above its overall value. By default by slice, or by "loss"
-            with a limit.
+            is how far (1 - precision) + (1 - recall) is above its overall value. By default, rows are ordered by
+            slice, or by "loss" if there is a limit.
         limit : int, optional
-            How many to return; all by default.
+            The number of slices to return; all by default.
 
         Returns
         -------
         Table
-            The slice, n_items, weight, precision_loss, recall_loss (its contributions to the overall losses), and the
-            scores; slices without scored items are omitted. An attribute with the name of one of these columns, such
-            as weight, appears as attribute.weight.
+            The slice, n_items, weight, precision_loss and recall_loss (the slice's contributions to the overall
+            losses), and the scores; slices without scored items are omitted. An attribute with the name of one of
+            these columns, such as weight, appears as attribute.weight.
 
         Examples
         --------
@@ -160,12 +161,12 @@ class EvaluationData(ScoredResult):
 
     @property
     def has_clusters(self) -> bool:
-        """Whether cells were kept, so that clusters can be listed."""
+        """Whether the cells were kept, from which clusters can be listed."""
         return self.kept.has_clusters
 
     @property
     def has_items(self) -> bool:
-        """Whether items were kept, so that slices and items can be listed."""
+        """Whether the items were kept, from which slices and items can be listed."""
         return self.kept.items is not None
 
     @property
@@ -174,7 +175,7 @@ class EvaluationData(ScoredResult):
         return self.kept.attributes
 
     def kept_items(self) -> Items:
-        """Return the items, or raise NotKeptError."""
+        """Return the items; raise NotKeptError if they were not kept."""
         return self.kept.require_items()
 
     @property
@@ -184,7 +185,7 @@ class EvaluationData(ScoredResult):
 
     @cached_property
     def summary(self) -> dict[str, dict[str, Any]]:
-        """Numbers of items, clusters and singletons, sizes, exact clusters and, for partitions with cells, outcomes."""
+        """By side: numbers of items, clusters, singletons and exact clusters, sizes and, if known, outcomes."""
         if self._outcomes is None:
             return self._sides
         outcomes = by_side(self._outcomes)
@@ -208,10 +209,10 @@ class EvaluationData(ScoredResult):
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """Provenance: versions, engine, arguments passed, and rows and fingerprint of each side.
+        """Provenance: versions, engine, the arguments passed, and the number of rows and fingerprint of each side.
 
         A fingerprint identifies the rows of items and labels, regardless of their order and container. All rows are
-        hashed when it is first requested, for example for JSON and saved results.
+        hashed when the manifest is first requested, for example for JSON and saved results.
         """
         return self.origin.manifest(self.kept.memory_limit)
 

@@ -107,19 +107,21 @@ def explain(
     limit: int = 20,
     seed: int = 0,
 ) -> Explanation:
-    """Return the kinds of items that lose more than the rest: slices that are found by a search.
+    """Search for the kinds of items that lose more than the rest, and return them as slices.
 
-    One half of the connected components of truth and prediction is searched for slices that lose more than the rest.
+    Half of the connected components of truth and prediction are searched for slices that lose more than the rest.
     These slices are tested on the other half, by component, because the items of a component are not independent.
 
     Parameters
     ----------
     attributes : str, Bins, iterable of these, or table, optional
-        Attributes to search, named as in `slices`; "true_size" and "pred_size" only if named. By default, all columns
-        of the inputs except those that look like ids. A table has attributes by item, or row by row, as for `slices`.
+        Attributes to search, named as in `slices`; "true_size" and "pred_size" are searched only if named. By default,
+        all columns of the inputs are searched, except those that look like ids. A table has attributes by item, or row
+        by row, as for `slices`.
     loss : str or callable
-        The score whose loss is explained: "f1", "precision", "recall", or any other mean over items, by name or as for
-        `metric`. A formula gets None for the true negatives, and is best where fp and fn are 0.
+        The score whose loss is explained: "f1", "precision", "recall", or any other mean over items, by name or as a
+        formula (see `metric`). A formula gets None for the true negatives; its best value must be the one where fp and
+        fn are 0.
     depth : int
         Maximum number of attributes that define a slice, from 1 to 4.
     min_items : int
@@ -129,13 +131,13 @@ def explain(
     limit : int
         Maximum number of slices to propose and test. Fewer tests have more power.
     seed : int
-        Seed of the random choice of components to search. The same seed finds the same slices, whatever the engine,
-        the number of threads and the order of rows.
+        Seed of the random choice of components to search. The same seed finds the same slices, regardless of the
+        engine, the number of threads and the order of rows.
 
     Returns
     -------
     Explanation
-        With the table `slices`; its text form consists of sentences.
+        The explanation. Its table `slices` lists the slices; its text form describes them in sentences.
 
     Raises
     ------
@@ -150,15 +152,15 @@ def explain(
 
     Notes
     -----
-    The loss of an item is how much higher the overall score would be, to first order, if its contribution were
+    The loss of an item is how much higher the overall score would be, to first order, if the item's contribution were
     perfect; the losses of F1 are those of precision and recall times the slopes of F1. Let e_u be the loss of a
     component u's items in the slice in excess of the mean loss, minus the share of the slice times the excess loss of
-    all items of u. The test statistic of a slice is then Σ e_u / sqrt(Σ e_u²) [1]_. Proposed slices have a statistic
-    of at least 2 on the searched half, also for what they add to each other and to the sum of their conditions; on
-    the other half, the largest p-value of these claims counts, by Student's t. The p-values of all proposals are
-    adjusted by Benjamini and Hochberg. Values with few items are pooled; numbers and dates are cut where the loss
-    changes on the searched half, as in a regression tree. Values for a slice refer to all items; p-values and
-    held-out scores refer to the half that was not searched.
+    all items of u. The test statistic of a slice is then Σ e_u / sqrt(Σ e_u²) [1]_. A proposed slice has a statistic
+    of at least 2 on the searched half, and so does what it adds to other proposals and to the sum of its conditions.
+    On the other half, the largest p-value of these claims, by Student's t, counts. The p-values of all proposals are
+    adjusted by the method of Benjamini and Hochberg. Values with few items are pooled; numbers and dates are cut where
+    the loss changes on the searched half, as in a regression tree. Figures of a slice refer to all items, except that
+    p-values and held-out scores refer to the half that was not searched.
 
     References
     ----------
@@ -168,7 +170,7 @@ def explain(
     --------
     >>> import fastbcubed as fb
     >>> truth = {k: k // 2 for k in range(2000)}
-    >>> prediction = {k: k // 2 if k % 20 >= 4 else -k for k in truth}  # of each twenty, four are alone
+    >>> prediction = {k: k // 2 if k % 20 >= 4 else -k for k in truth}  # 4 of every 20 are singletons
     >>> where = {"item": list(truth), "country": ["JP" if k % 20 < 4 else "US" for k in truth]}
     >>> fb.evaluate(truth, prediction, attributes=where).explain(loss="recall").slices["slice"].to_pylist()
     ['country=JP']

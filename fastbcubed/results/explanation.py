@@ -31,26 +31,27 @@ SPOKEN, NAMED = 5, 6
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Result):
-    """The kinds of items that lose more than the rest or, for two runs, whose change differs from the rest.
+    """The kinds of items that lose more than the rest or, for two runs, whose scores change differently from the rest.
 
-    Returned by `Evaluation.explain` and `Comparison.explain`.
+    `Evaluation.explain` and `Comparison.explain` return it.
 
     Attributes
     ----------
     slices : Table
-        The slices confirmed on the half of the components that was not searched, the largest excess first: slice,
-        n_items, n_units (components that have any of these items), share (of the weight), the scores inside and
-        outside the slice with 95 % intervals (`inside`, `inside_low`, `inside_high`, `outside`, …), share_of_loss,
-        excess (how much higher the overall score would be if the slice were like the rest, to first order; for two
-        runs, how much the slice adds to the change), the scores on the held-out half (held_out_inside,
-        held_out_outside), p (one-sided for one run, two-sided for two) and p_adjusted (by Benjamini and Hochberg over
-        all tested slices), holds, and alike, slices that share at least 90 % of their items. For two runs, `inside`
-        and `outside` are the changes in the score, and share_of_loss is null.
+        The slices confirmed on the half of the components that was not searched, largest excess first. The columns
+        are slice, n_items, n_units (the number of components with any of these items), share (of the weight), the
+        scores inside and outside the slice with 95 % intervals (`inside`, `inside_low`, `inside_high`, `outside`, …),
+        share_of_loss, excess (how much higher the overall score would be, to first order, if the slice were like the
+        rest; for two runs, how much the slice adds to the change), the scores on the held-out half (held_out_inside,
+        held_out_outside), p (one-sided for one run, two-sided for two), p_adjusted (by the method of Benjamini and
+        Hochberg over all tested slices), holds (whether the slice was confirmed), and alike (other slices with at
+        least 90 % of their items in common with it). For two runs, `inside` and `outside` are the changes in the
+        score, and share_of_loss is null.
     proposed : Table
-        All slices that the searched half proposed, with the same columns.
+        All slices proposed by the search on one half of the components, with the same columns.
     conditions : dict
-        The conditions that define each slice: a list of dicts with the attribute, and value, values, low and high
-        (both inclusive), or null.
+        The conditions that define each slice: a list of dicts with the attribute and its value, its values, its bounds
+        low and high (both inclusive), or null.
     loss : str
         The score whose loss is explained.
     run, baseline : str or None
@@ -58,23 +59,23 @@ class Explanation(Result):
     looked_at : int
         Number of slices examined on the searched half.
     attributes : dict
-        The attributes examined: for each its kind (categories, number, date, …), n_values, and rare, the values that
-        are pooled.
+        The attributes examined, each with its kind (categories, number, date, …), n_values, and rare (the values that
+        are pooled).
     left_out : dict of str to str
         Attributes that were not examined, and the reasons.
     power : list of dict
-        What these data could have shown: for slices with a given share of the items, the difference in score that is
-        found 8 times in 10; null if there is none.
+        What these data could have shown: for slices with a given share of the items, the difference in score that
+        would be found 8 times in 10; null if there is none.
     units : dict
-        Number of components in the searched half and in the tested half: "searched", "tested".
+        Numbers of components in the searched half ("searched") and in the tested half ("tested").
     options : dict
-        depth, min_items, level, limit, seed.
+        The options depth, min_items, level, limit and seed.
 
     Examples
     --------
     >>> import fastbcubed as fb
     >>> truth = {k: k // 2 for k in range(2000)}
-    >>> prediction = {k: k // 2 if k % 20 >= 4 else -k for k in truth}  # of each twenty, four are alone
+    >>> prediction = {k: k // 2 if k % 20 >= 4 else -k for k in truth}  # 4 of every 20 are singletons
     >>> where = {"item": list(truth), "country": ["JP" if k % 20 < 4 else "US" for k in truth]}
     >>> found = fb.evaluate(truth, prediction, attributes=where).explain(loss="recall")
     >>> found.slices.select(["slice", "n_items", "inside", "outside", "share_of_loss"])
@@ -107,7 +108,7 @@ class Explanation(Result):
 
     @property
     def proposed(self) -> Table:
-        """All slices that were tested."""
+        """All slices that were proposed and tested."""
         return _table(self.rows)
 
     def _main_table(self) -> Table:

@@ -31,7 +31,7 @@ class Result(Shown):
         raise NotImplementedError
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """Return the main table as a pandas data frame; options are those of `Table.to_pandas`."""
+        """Return the main table as a pandas data frame; the options are those of `Table.to_pandas`."""
         return self._main_table().to_pandas(**options)
 
     def to_polars(self) -> pl.DataFrame:
@@ -56,7 +56,7 @@ class Result(Shown):
         Parameters
         ----------
         path : path, optional
-            The file to write. Without it, the report is returned, and a notebook displays it.
+            The file to write; by default, none. The report is always returned, and a notebook displays it.
         title : str, optional
             The heading.
         overwrite : bool
@@ -91,36 +91,36 @@ class ClusterResult(Result):
     ) -> Report:
         """Write an HTML report: the result in sentences, where the loss is, slices, and the costliest clusters.
 
-        For a comparison or a diff, it shows differences instead of losses, and the clusters that changed most.
-        It is one HTML file below 2 MB that makes no network requests: it can be mailed, archived, and read without
-        scripts. It contains sums and the ids of the members shown, and attributes only if you name them.
+        For a comparison or a diff, the report shows differences instead of losses, and the clusters that changed most.
+        The report is a single HTML file below 2 MB that makes no network requests: it can be mailed, archived, and read
+        without scripts. It contains sums and the ids of the members shown, but no attributes unless you name them.
 
         Parameters
         ----------
         path : path, optional
-            The file to write. Without it, the report is returned, and a notebook displays it.
+            The file to write; by default, none. The report is always returned, and a notebook displays it.
         title : str, optional
-            By default the names of the inputs.
+            The heading; by default, the names of the inputs.
         worst : int
-            Number of costliest clusters of each side, and of repairs, to show; 0 for none. For a comparison, the true
-            clusters that changed most in the first experiment.
+            Number of costliest clusters of each side, and of repairs, to show; 0 for none. For a comparison, number of
+            true clusters that changed most in the first experiment.
         members : int
-            Number of members of each to show, as in `cluster`.
+            Number of members of each cluster to show, as in `cluster`.
         columns : str or iterable of str
             Attributes to show next to the members, named as in `slices`.
         by : str, Bins, tuple of these, mapping, or list of these, optional
             Slices to show in addition to those of the result.
         explain : bool, str, Bins, iterable of these, or table, optional
-            True for a section on the kinds of items that lose F1 (in a comparison: that differ between the runs), as
-            found by `explain` among all columns of the inputs; or the attributes to search. Not defined for a diff.
+            True to add a section on the kinds of items that lose F1 (in a comparison: that differ between the runs), as
+            found by `explain` among all columns of the inputs; or the attributes to search. Not supported for a diff.
         overwrite : bool
             Whether an existing file may be replaced.
 
         Returns
         -------
         Report
-            With the page as `html`, and its content as plain data as `content`; the same bytes for the same result.
-            Lists that would make the file too large are truncated, and the page says so.
+            The report, whose `html` is the page and whose `content` is its content as plain data. The same result
+            always gives the same bytes. Lists that would make the file too large are truncated, and the page says so.
 
         Raises
         ------
@@ -146,23 +146,23 @@ class ScoredResult(ClusterResult):
     """A result with overall scores, which gates can bound."""
 
     def check(self, *gates: str, **scores: float) -> Table:
-        """Raise GateError, an AssertionError, unless all scores meet their bounds; for tests and jobs.
+        """Raise GateError, which is an AssertionError, unless all scores meet their bounds.
 
         Parameters
         ----------
         *gates : str
-            Required bounds, such as "f1>=0.9", "split_rate<=0.05", "f1.low>=0.8" (low and high are the ends of the 95
-            % interval; MetricError if none is known). Append "@country=US" for a slice, "@year:10=1990-1999" for a
-            bin, or "@slice=new" for a named subset passed to `evaluate`. Sizes can be bounded, too, such as
-            "largest_pred<=50": clusters, largest and singletons (a share), of true or pred, or of baseline or
-            experiment, in scored items; items; and cells. An undefined score (NaN) fails.
+            Required bounds, such as "f1>=0.9", "split_rate<=0.05" or "f1.low>=0.8", where low and high are the ends of
+            the 95 % interval (MetricError if no interval is known). Append "@country=US" for a slice,
+            "@year:10=1990-1999" for a bin, or "@slice=new" for a named subset passed to `evaluate`. Numbers and sizes
+            can be bounded too, such as "largest_pred<=50": clusters, largest (in scored items) and singletons (a
+            share) of true or pred, or of baseline or experiment; items; and cells. An undefined score (NaN) fails.
         **scores : float
-            Minimums of scores, truth_coverage or prediction_coverage; maximums for scores where lower is better.
+            Minimums of scores, truth_coverage or prediction_coverage; maximums of scores for which lower is better.
 
         Returns
         -------
         Table
-            gate, passed, value, at_least, at_most.
+            The columns gate, passed, value, at_least and at_most.
 
         Examples
         --------

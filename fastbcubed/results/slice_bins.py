@@ -45,7 +45,7 @@ Number = int | float
 
 @dataclass(frozen=True, repr=False)
 class Bins:
-    """Ranges of an attribute; use `fastbcubed.bins` to make them."""
+    """Ranges of an attribute, made by `fastbcubed.bins`."""
 
     name: str  #: the attribute
     width: Number | None = None  #: common width of the bins, one of which begins at 0
@@ -221,27 +221,27 @@ def _years_and_months(values: pa.Array) -> tuple[pa.Array, Callable[[], pa.Array
 
 
 def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
-    """Slice by ranges of a numeric attribute, or by the years, quarters or months of a date.
+    """Make slices by ranges of a numeric attribute, or by the years, quarters or months of a date.
 
     Parameters
     ----------
     name : str
         The attribute.
     by : number, list of numbers, or str
-        The width of all bins, one of which begins at 0; or an ascending list of the lower edges of bins, in addition
-        to a bin of all smaller values. For dates, numbers mean years; or pass "year", "quarter" or "month", or
-        several of these, such as "5 years" or "6 months" (also "5y", "1q", "6mo"), for dates or text such as
-        2020-03-31. Times with a zone use the local date.
+        The width of all bins, one of which begins at 0; or an ascending list of the lower edges of bins, to which a bin
+        of all smaller values is added. For dates, numbers mean years. For dates, and for text such as 2020-03-31, it
+        may also be "year", "quarter" or "month", or a multiple such as "5 years" or "6 months" (also "5y", "1q",
+        "6mo"). Times with a time zone use the local date.
 
     Returns
     -------
     Bins
-        To be passed instead of an attribute, or in a tuple that crosses it with others.
+        The bins, to be passed instead of an attribute, or in a tuple that crosses them with other attributes.
 
     Raises
     ------
     SliceError
-        If these are not bins.
+        If `name` is not a name, or `by` does not define bins.
 
     Examples
     --------

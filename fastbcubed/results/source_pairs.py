@@ -32,26 +32,27 @@ LOW = 20
 
 
 def source_pairs(self: Any, by: str | Bins, *, attributes: Any = None, by_slice: bool = False) -> Table:
-    """Return the quality of links within each source, and across each two sources, or scores of pairs by slice.
+    """Return the quality of links within each source and between every two sources, or scores of pairs by slice.
 
     Parameters
     ----------
     by : str or Bins
-        The attribute with the source of an item, such as a part of a composite id; named as in `slices`.
+        The attribute with the source of an item, such as a part of a composite id, named as in `slices`.
     attributes : table, optional
         Attributes by item, or row by row, as for `slices`.
     by_slice : bool
-        Whether to list slices, in both interpretations of the pairs of a slice: "within" are pairs with both items in
-        it, and "touching" are pairs with at least one item in it, such as an item wrongly joined to another slice.
+        Whether to list slices, with both interpretations of the pairs of a slice: pairs "within" the slice have both
+        items in it; pairs "touching" it have at least one item in it, for example an item wrongly joined to another
+        slice.
 
     Returns
     -------
     Table
-        pair ("within a", "a × b"), source, other_source; pair_tp, pair_fp, pair_fn, the numbers of pairs of items of
-        these sources that are together on both sides, only in the prediction, and only in the truth; pair_precision,
-        pair_recall, pair_f1. Pairs are counted without weights. By slice, the slice and `pairs` ("within" or
-        "touching") come first. Pairs within slices and between any two slices add up to all pairs; those that touch a
-        slice do not, because a pair between two slices touches both.
+        The columns pair ("within a", "a × b"), source and other_source; pair_tp, pair_fp and pair_fn (the numbers of
+        pairs of items of these sources that are together on both sides, only in the prediction, and only in the
+        truth); pair_precision, pair_recall and pair_f1. Pairs are counted without weights. By slice, the columns begin
+        with the slice and `pairs` ("within" or "touching"). Pairs within slices and between any two slices add up to
+        all pairs; pairs that touch slices do not, because a pair between two slices touches both.
 
     Examples
     --------

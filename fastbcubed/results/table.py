@@ -40,19 +40,19 @@ AMOUNTS = ("weight", "tp", "fp", "fn", "tn")
 class Table:
     """A listing: an Arrow table that prints well in a terminal and in a notebook.
 
-    Anything that accepts an Arrow stream accepts it (``pa.table(t)``, ``pl.DataFrame(t)``,
+    Anything that accepts an Arrow stream accepts a `Table` (``pa.table(t)``, ``pl.DataFrame(t)``,
     ``duckdb.sql("from t")``). It has the methods, attributes and columns of `pyarrow.Table`; methods that return a
     table return a `Table`.
 
     Parameters
     ----------
     arrow : pyarrow.Table
-        The table that it contains.
+        The table to list.
 
     Raises
     ------
     OptionError
-        If this is not a pyarrow table.
+        If `arrow` is not a pyarrow table.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Table:
         self._arrow = arrow
 
     def to_arrow(self) -> pa.Table:
-        """Return the Arrow table itself, for functions that require one, such as `pyarrow.parquet.write_table`.
+        """Return the pyarrow table, for functions that require one, such as `pyarrow.parquet.write_table`.
 
         Returns
         -------
@@ -94,12 +94,12 @@ class Table:
         return self._arrow
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """Return a data frame; integers with nulls stay integers, of pandas' nullable types.
+        """Return a data frame, in which integers with nulls remain integers, with pandas' nullable types.
 
         Parameters
         ----------
         **options
-            Those of `pyarrow.Table.to_pandas`.
+            Options of `pyarrow.Table.to_pandas`.
 
         Returns
         -------

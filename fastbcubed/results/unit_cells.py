@@ -33,7 +33,7 @@ class Units(NamedTuple):
     Attributes
     ----------
     n : int
-        Units that have weight.
+        Number of units that have weight.
     effective : float
         The effective number of units: one over the sum of the squares of their shares.
     largest_share : float

@@ -31,11 +31,11 @@ class Progress:
     stage : str
         Name of the stage; "plan" before the work begins.
     done, total : int
-        Number of completed blocks, and of all blocks, of the stage.
+        Numbers of completed blocks and of all blocks of the stage.
     seconds : float
         Seconds since the stage began.
     rows, total_rows : int
-        Number of completed rows, and of all rows; both 0 for a stage that does not count rows.
+        Numbers of completed rows and of all rows; both are 0 for a stage that does not count rows.
     spilled : int
         Number of bytes written to spill files so far.
     message : str
@@ -53,12 +53,12 @@ class Progress:
 
     @property
     def rows_per_second(self) -> float:
-        """Rows per second in this stage; 0 if it does not count rows."""
+        """Rows per second in this stage; 0 if the stage does not count rows."""
         return self.rows / self.seconds if self.seconds else 0.0
 
     @property
     def share(self) -> float:
-        """The completed share of the stage, measured in rows if it counts them."""
+        """The completed share of the stage, measured in rows if the stage counts rows."""
         return self.rows / self.total_rows if self.total_rows else self.done / max(1, self.total)
 
     @property
