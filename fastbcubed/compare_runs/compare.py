@@ -76,7 +76,7 @@ def compare(
     threads: int | None = None,
     progress: Progress = None,
 ) -> Comparison:
-    """Score several runs against one truth on the same items; return their differences and their significance.
+    """Score several runs against one truth on the same items, and test whether their scores differ.
 
     Parameters
     ----------
@@ -85,39 +85,40 @@ def compare(
     runs : dict of str to one of these
         The predictions, by name. With `table`, the names of their columns.
     baseline : str, optional
-        The run to compare the others with; by default the first. "best" means the run of that name if there is one,
-        or else `Comparison.best`, the run with the best F1.
+        The run to compare the others with; by default the first. "best" means the run of that name if there is one;
+        otherwise, it means `Comparison.best`, the run with the best F1.
     align : {"common", "each"}
-        Whether all runs are scored on the items that every run scores, once policies have acted on each run; or each
-        run on all items it scores, so that differences also reflect the choice of items. If items of the truth are
-        missing from runs, a warning and `Comparison.coverage` give the F1 of each run on its own items, and with its
-        missing items as singletons. Coreference scores always cover all mentions of the truth and of the run, as in
-        `evaluate`.
+        "common" scores all runs on the items that every run scores, after policies have been applied to each run.
+        "each" scores each run on all items it has, so differences also reflect the choice of items. If items of the
+        truth are missing from runs, a warning and `Comparison.coverage` give the F1 of each run on its own items, and
+        with its missing items as singletons. Coreference scores always cover all mentions of the truth and of the run,
+        as in `evaluate`.
     level : float
-        The confidence of intervals.
+        The confidence level of intervals.
     bootstrap : int
-        Number of bootstrap replicates for percentile intervals, which replace those by Student's t; 0 for none. At
-        least 2 / (1 - `level`) are needed per run other than the baseline, so that one lies beyond each end: 40 for
-        two runs at 0.95.
+        Number of bootstrap replicates for percentile intervals, which replace intervals by Student's t; 0 for none. At
+        least 2 / (1 - `level`) replicates are needed per run other than the baseline, so that one lies beyond each end
+        of an interval: 40 for two runs at 0.95.
     seed : int
-        Seed of the replicates; an error if there are none. The same seed gives the same replicates, whatever the
-        engine and the order of rows and runs.
+        Seed of the replicates; passing one without replicates is an error. The same seed gives the same replicates,
+        regardless of the engine and the order of rows and runs.
     unit : str
-        The sampling unit: "component", a connected component of the truth and all runs (if one of these is heavy, of
-        the truth and the two runs compared; see `Comparison.deltas`); "true_cluster", which is valid only with
-        ``unmatched="outside"``; or a column of the truth, in memory and with ``align="common"``.
+        The sampling unit: "component", a connected component of the truth and all runs (if one of these components is
+        very large, of the truth and the two runs compared; see `Comparison.deltas`); "true_cluster", which is valid
+        only with ``unmatched="outside"``; or a column of the truth, which requires the memory engine and
+        ``align="common"``.
     item, cluster : str, list of str, dict, or tuple of two of these
-        As for `evaluate`. In a pair of columns, the second applies to all runs, or is a dict from run name to
-        columns; a dict by itself leaves the columns of the truth, and of runs that it does not name, at their
+        As for `evaluate`. In a pair of columns, the second applies to all runs or is a dict from run name to columns.
+        A dict that is not in a pair leaves the columns of the truth, and of runs that it does not name, at their
         defaults.
     weight, slices, attributes, metrics, beta, weighting, unmatched, nulls, duplicates, noise
-        As for `evaluate`. Policies apply to all runs: if one run is built from links, items that only the truth has
-        are singletons by default.
+        As for `evaluate`. Policies apply to all runs; if any run is built from links, items that only the truth has are
+        singletons by default.
     overlapping, max_pairs, table, paths, engine, memory_limit, spill_dir, threads, progress
         As for `evaluate`. Differences of overlapping runs have standard errors only by component. The disk engine
-        aligns the runs one by one, aligns those with too many items again, and refuses runs with scored items that
-        are missing from the truth. There are no arguments `out`, `keep` and `repairs`: save the evaluation of a run
-        instead.
+        aligns the runs one by one, aligns runs with too many items again, and refuses runs with scored items that are
+        missing from the truth. There are no arguments `out`, `keep` and `repairs`; use `Comparison.save`, or save the
+        evaluation of a run.
 
     Returns
     -------
@@ -128,13 +129,13 @@ def compare(
     OptionError
         If there is no run, the baseline is not a run, or there are too few replicates.
     ColumnError, SliceError
-        If `unit` is a column that does not exist or cannot be sliced by.
+        If `unit` is a column that does not exist or by which items cannot be sliced.
     EmptyInputError
         If no item is scored by every run.
     WeightError
         If an item has different weights in two runs.
     FastBCubedError
-        As `evaluate` does.
+        In the same cases as for `evaluate`.
 
     References
     ----------
@@ -147,7 +148,7 @@ def compare(
     >>> old = {"a": 1, "b": 2, "c": 3, "d": 4}
     >>> new = {"a": 1, "b": 1, "c": 3}
     >>> cmp = fb.compare(truth, {"old": old, "new": new})
-    >>> cmp["old"].recall, cmp["new"].recall, cmp.n_items  # of a, b and c, which both have
+    >>> cmp["old"].recall, cmp["new"].recall, cmp.n_items  # on a, b and c, which both runs have
     (0.6666666666666666, 1.0, 3)
     """
     paths = true_or_false(paths, "paths")

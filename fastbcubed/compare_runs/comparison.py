@@ -48,9 +48,9 @@ _OWN_SCORES = {
 
 
 class Comparison(ComparedRuns):
-    """Several runs against one truth: the evaluation of each, and their differences.
+    """Several runs against one truth: the evaluation of each run, and their differences.
 
-    Returned by `fastbcubed.compare`. ``cmp["old"]`` is the `Evaluation` of a run; iterating gives the names of the
+    `fastbcubed.compare` returns it. ``cmp["old"]`` is the `Evaluation` of a run; iterating gives the names of the
     runs.
 
     Attributes
@@ -68,18 +68,18 @@ class Comparison(ComparedRuns):
     align : {"common", "each"}
         Whether all runs are scored on the items that every run scores, or each run on its own items.
     level : float
-        The confidence of intervals.
+        The confidence level of intervals.
     unit : str
         The sampling unit.
     ranking : list of dict
-        The runs by the score that `best` uses, the best first: run, score, value; delta, se, low, high of the
-        difference from the best; as_good, whether that interval includes 0. Empty if `ranks` raises an error; a
-        warning says why.
+        The runs ordered by the score that `best` uses, best first: run, score and value; delta, se, low and high of
+        the difference from the best run; and as_good, whether the interval of this difference includes 0. The list is
+        empty if `ranks` raises an error; a warning says why.
     warnings : list of dict
         Warnings and notes: code, level ("warning" or "note"), message, runs, values. One of them,
         ``runs-lack-items``, covers all runs that are missing items of the truth.
     n_bootstrap, seed : int
-        Number of bootstrap replicates, and their seed; without replicates, intervals are by Student's t.
+        Number of bootstrap replicates, and their seed. Without replicates, intervals are based on Student's t.
 
     Examples
     --------
@@ -97,21 +97,21 @@ class Comparison(ComparedRuns):
     # Differences over all items
 
     def deltas(self, *, adjust: str = "bonferroni") -> Table:
-        """Return how the scores of each experiment differ from the baseline's, with intervals.
+        """Return the differences of each experiment's scores from the baseline's, with intervals.
 
         Parameters
         ----------
         adjust : {"bonferroni", "none"}
-            With several experiments, whether the intervals of a score are widened to hold simultaneously with the
-            confidence `level`, or hold individually.
+            With several experiments, "bonferroni" widens the intervals of a score so that they hold simultaneously at
+            the confidence `level`; with "none", each holds individually.
 
         Returns
         -------
         Table
-            baseline, experiment, score, baseline_value, experiment_value, delta (experiment minus baseline), se, low,
-            high, holds (whether the interval excludes 0). A score without a standard error has NaN, and null for
-            holds; with ``unit="true_cluster"``, these are all scores that are not means over items. The text form of
-            the comparison names such scores and gives the reason.
+            The columns baseline, experiment, score, baseline_value, experiment_value, delta (experiment minus
+            baseline), se, low, high and holds (whether the interval excludes 0). For a score without a standard error,
+            se, low and high are NaN, and holds is null; with ``unit="true_cluster"``, this applies to all scores that
+            are not means over items. The text form of the comparison names such scores and gives the reason.
 
         Raises
         ------
@@ -120,17 +120,18 @@ class Comparison(ComparedRuns):
 
         Notes
         -----
-        Errors are paired and linearised: with D_u the contribution of a unit u to the score of the experiment minus
-        its contribution to that of the baseline, se² = U / (U - 1) Σ D_u². Units are the connected components of the
-        truth and of all runs; where one of these has more than a tenth of the weight, the components of the truth,
-        the baseline and the experiment, so that a third run with very large clusters does not change the error. A run
-        equal to the baseline differs by 0 ± 0. With align="each", se is NaN where the items of one of the two runs
-        are a single unit. Under "outside", items that only a run has do not connect clusters.
+        Standard errors are paired and linearised: with D_u the contribution of a unit u to the score of the experiment
+        minus its contribution to the score of the baseline, se² = U / (U - 1) Σ D_u². Units are the connected
+        components of the truth and all runs. If one of these has more than a tenth of the weight, units are the
+        components of the truth, the baseline and the experiment, so that a third run with very large clusters does not
+        change the standard error. A run equal to the baseline differs by 0 ± 0. With ``align="each"``, se is NaN if
+        the items of one of the two runs are a single unit. With ``unmatched="outside"``, items that only a run has do
+        not connect clusters.
 
         Examples
         --------
-        Three of four components are treated alike, and the fourth is better by 1/2 in the second run. The error is
-        sqrt(4/3 * (3 * 0.125**2 + 0.375**2)) / 4.
+        Three of four components have the same recall in both runs; in the fourth, recall is higher by 1/2 in the second
+        run. The standard error is sqrt(4/3 * (3 * 0.125**2 + 0.375**2)) / 4.
 
         >>> import fastbcubed as fb
         >>> runs = {"old": [1, 1, 2, 2, 3, 3, 4, 5], "new": [1, 1, 2, 2, 3, 3, 4, 4]}
@@ -160,15 +161,15 @@ class Comparison(ComparedRuns):
 
     @cached_property
     def units(self) -> Units:
-        """Number of independent units of all runs, effective number of them, and the share of the largest.
+        """Number of independent units of all runs, their effective number, and the share of the largest unit.
 
-        Errors may use the units of only two runs, which are more numerous; see `deltas`.
+        Standard errors may use the units of only two runs, which are more numerous; see `deltas`.
 
         Raises
         ------
         NotKeptError
-            If differences have no standard errors: if clusters may overlap and the units are not components, or for
-            runs that the disk engine does not distinguish.
+            If differences have no standard errors, because clusters may overlap and the units are not components, or
+            because the disk engine cannot match the true clusters of the runs.
         """
         if self._differences.units is None:
             raise NotKeptError(why_no_errors(self) or "")
@@ -189,7 +190,7 @@ class Comparison(ComparedRuns):
         order_by: str | None = "delta",
         limit: int | None = None,
     ) -> Table:
-        """Return the items that all runs score, with their contribution to the difference between two runs.
+        """Return the items that all runs score, with their contributions to the difference between two runs.
 
         Parameters
         ----------
@@ -198,28 +199,28 @@ class Comparison(ComparedRuns):
         run : str, optional
             The experiment whose differences are listed; by default the first.
         order_by : {"delta", "worse", "better"} or None
-            The largest change in precision and recall together first, or the largest loss, or the largest gain; None
-            for the order of the truth. Ties are broken by weight, then by id.
+            "delta" lists the largest change in precision plus recall first, "worse" the largest loss, and "better" the
+            largest gain; None keeps the order of the truth. Ties are broken by weight, then by id.
         limit : int, optional
-            How many to return; all by default.
+            The number of items to return; all by default.
 
         Returns
         -------
         Table
-            item, true_cluster, the attributes, weight; for each run <run>.pred_cluster and the scores; precision_delta
-            and recall_delta (what the item adds to these differences), and delta, their sum.
+            The columns item, true_cluster, the attributes and weight; for each run, <run>.pred_cluster and the scores;
+            precision_delta and recall_delta (what the item adds to these differences), and delta, their sum.
 
         Raises
         ------
         NotKeptError
-            If the rows of the runs are not kept in one order, as with align="each", the disk engine, or overlapping
+            If the rows of the runs are not kept in one order, as with ``align="each"``, the disk engine, or overlapping
             clusters.
         OptionError
             If there is no such run.
 
         Examples
         --------
-        Each item adds a quarter of the difference of its recall, 1/2.
+        The recall of each item differs by 1/2, so each adds 1/4 of 1/2 to the difference.
 
         >>> import fastbcubed as fb
         >>> runs = {"old": dict(a=1, b=2, c=3, d=4), "new": dict(a=1, b=1, c=3, d=3)}
@@ -238,26 +239,27 @@ class Comparison(ComparedRuns):
         order_by: str | None = "delta",
         limit: int | None = None,
     ) -> Table:
-        """Return the true clusters: the outcome of each in each run, and its contribution to the difference of two.
+        """Return the true clusters, with their outcomes in each run and contributions to the difference between two.
 
         Parameters
         ----------
         side : "true"
-            Predicted clusters differ between runs; those of one run are listed by ``cmp["new"].clusters("pred")``.
+            Only true clusters can be listed, because predicted clusters differ between runs. To list those of one run,
+            use ``cmp["new"].clusters("pred")``.
         run, order_by, limit
             As for `items`.
 
         Returns
         -------
         Table
-            cluster, n_items, weight; for each run <run>.outcome, <run>.n_parts and the scores; precision_delta,
-            recall_delta and delta, as in `items`. With the disk engine, clusters that a policy has created are
-            missing if the runs have different items.
+            The columns cluster, n_items and weight; for each run, <run>.outcome, <run>.n_parts and the scores;
+            precision_delta, recall_delta and delta, as in `items`. With the disk engine, clusters that a policy has
+            created are missing if the runs have different items.
 
         Raises
         ------
         OptionError
-            If the side is invalid, or there is no such run.
+            If the side is invalid or there is no such run.
 
         Examples
         --------
@@ -283,18 +285,18 @@ class Comparison(ComparedRuns):
     def cluster(
         self, side: str, which: Any, *, columns: str | Iterable[str] | None = None, members: int = 20
     ) -> ClusterInRuns:
-        """Return a cluster, and where each run has its items.
+        """Return a cluster, and the clusters that each run puts its items into.
 
         Parameters
         ----------
         side : str
-            "true", or the run whose predicted cluster it is.
+            "true" for a true cluster, or the name of the run for a predicted cluster.
         which : object
-            Its label; a tuple if composite.
+            The label of the cluster; a tuple if it is composite.
         columns : str or iterable of str, optional
             Attributes to show.
         members : int
-            Items to show.
+            Number of items to show.
 
         Returns
         -------
@@ -306,9 +308,9 @@ class Comparison(ComparedRuns):
         SliceError
             If there is no such cluster.
         OptionError
-            If the side is not a run.
+            If the side is neither "true" nor a run.
         NotKeptError
-            As `items` does.
+            In the same cases as for `items`.
 
         Examples
         --------
@@ -355,15 +357,16 @@ class Comparison(ComparedRuns):
     def save(self, directory: Any) -> None:
         """Write scores, differences, the evaluations of the runs and the report; `fastbcubed.load` reads them back.
 
-        A loaded comparison shows the same results. Clusters, items, and slices and baselines that were not requested
-        require the original runs.
+        A loaded comparison shows the same results. Clusters and items require the original runs, and so do slices and
+        baselines that were not requested.
 
         Parameters
         ----------
         directory : path
-            Created if it does not exist. Files of an earlier result in it are replaced, all at the end.
-            ``overall.json`` has the content of `to_json` and of the report; ``scores.parquet`` and ``deltas.parquet``
-            are these tables, and ``slices.parquet`` has the requested slices, with a column ``by``.
+            The directory, which is created if it does not exist. Files of an earlier result in it are replaced, all of
+            them at the end. ``overall.json`` has the content of `to_json` and of the report; ``scores.parquet`` and
+            ``deltas.parquet`` are the tables of `scores` and `deltas`; and ``slices.parquet`` has the requested slices,
+            with a column ``by``.
 
         Examples
         --------

@@ -44,15 +44,16 @@ from fastbcubed.types import Codes, Floats
 
 
 class ClusterInRuns(Shown, dict[str, Any]):
-    """A true cluster in all runs, as a dict with a readable display; returned by `Comparison.cluster`.
+    """The result of `Comparison.cluster`: a dict with a readable text form.
 
-    Its keys are side, cluster, n_items, columns, and "runs": for each run the number of clusters that its items are in.
+    Its keys are side, cluster, n_items, columns, and "runs", which gives for each run the number of clusters that the
+    items are in.
 
     Attributes
     ----------
     table : Table
-        All items: item, true_cluster, what each run puts it into as ``<run>.pred_cluster``, the attributes, and part:
-        items that are in the same clusters are one part, and the largest comes first.
+        All items, with the columns item, true_cluster, ``<run>.pred_cluster`` (the cluster that the run puts the item
+        into), the attributes, and part. Items that are in the same clusters form a part; the largest part comes first.
 
     Examples
     --------

@@ -32,10 +32,11 @@ def explain(
     limit: int = 20,
     seed: int = 0,
 ) -> Explanation:
-    """Return the kinds of items for which a run's difference from the baseline is not the same as elsewhere.
+    """Search for the kinds of items for which a run's difference from the baseline is not the same as elsewhere.
 
-    Like `Evaluation.explain`, but for the difference between each item's losses: it finds slices where the run is
-    better or worse by more than for all other items. Components are those of the truth and both runs.
+    This method is like `Evaluation.explain`, but for the difference between each item's losses in the two runs. It
+    finds slices in which the difference between the runs is not the same as for all other items. Components are those
+    of the truth and both runs.
 
     Parameters
     ----------
@@ -47,19 +48,19 @@ def explain(
     Returns
     -------
     Explanation
-        Its values inside and outside are changes in the score, and excess is the contribution of a slice to the change
-        in the overall score.
+        The explanation. Its values inside and outside are changes in the score, and excess is the contribution of a
+        slice to the change in the overall score.
 
     Raises
     ------
     OptionError, ColumnError, SliceError, MetricError, NotKeptError
-        As for `Evaluation.explain`; NotKeptError also if the items of the runs are not in one order.
+        In the same cases as for `Evaluation.explain`; NotKeptError also if the items of the runs are not in one order.
 
     Examples
     --------
     >>> import fastbcubed as fb
     >>> truth = {k: k // 2 for k in range(2000)}
-    >>> new = {k: k // 2 if k % 20 >= 4 else -k for k in truth}  # four of each twenty are singletons
+    >>> new = {k: k // 2 if k % 20 >= 4 else -k for k in truth}  # 4 of every 20 are singletons
     >>> where = {"item": list(truth), "country": ["JP" if k % 20 < 4 else "US" for k in truth]}
     >>> cmp = fb.compare(truth, {"old": dict(truth), "new": new}, attributes=where)
     >>> cmp.explain("new", loss="recall").slices.select(["slice", "inside", "outside", "excess"])

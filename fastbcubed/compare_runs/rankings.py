@@ -39,12 +39,13 @@ class ComparedRuns(ComparisonData):
     def scores(self) -> Table:
         """Return the scores of each run.
 
-        `to_pandas`, `to_polars` and `to_arrow` of the comparison convert this table.
+        The methods `to_pandas`, `to_polars` and `to_arrow` of the comparison convert this table.
 
         Returns
         -------
         Table
-            run, n_items, weight, n_clusters (predicted ones with a scored item), then the scores.
+            The columns run, n_items, weight, n_clusters (the number of predicted clusters with a scored item), and the
+            scores.
 
         Examples
         --------
@@ -96,9 +97,10 @@ class ComparedRuns(ComparisonData):
 
     @property
     def best(self) -> str:
-        """The run with the best F1, or with the best value of the first score that has a direction; the first if tied.
+        """The run with the best F1 or, without F1, the best value of the first score that has a direction.
 
-        If there is no such score, or runs are missing items of the truth (see `ranks`), it raises an OptionError.
+        If runs are tied, it is the first of them. If there is no such score, or runs are missing items of the truth
+        (see `ranks`), access raises an OptionError.
 
         Examples
         --------
@@ -123,7 +125,7 @@ class ComparedRuns(ComparisonData):
         Raises
         ------
         OptionError
-            If there is no such run, or no run is best (see `best`).
+            If there is no such run, or no run can be called best (see `best`).
 
         Examples
         --------
@@ -150,10 +152,11 @@ class ComparedRuns(ComparisonData):
 
     @property
     def ranking(self) -> list[dict[str, Any]]:
-        """The runs by the score that `best` uses, the best first, with how each differs from the best.
+        """The runs ordered by the score that `best` uses, best first, with their differences from the best run.
 
-        Empty if `ranks` raises an error; a warning says why. Each is a dict: run, score, value; delta, se, low, high
-        (None for the best run); as_good, whether the interval of the difference includes 0 (None where there is none).
+        The list is empty if `ranks` raises an error; a warning says why. Each run is a dict with run, score and value;
+        delta, se, low and high (None for the best run); and as_good, whether the interval of the difference includes 0
+        (None if there is no interval).
         """
         if (reason := why_no_ranks(self)) is not None:
             message = Message("The ranking is empty: ") + reason.marked + "."
@@ -180,17 +183,18 @@ class ComparedRuns(ComparisonData):
         ]
 
     def ranks(self) -> Table:
-        """Return the rank of each run by each score: 1 is best, and runs that are equal share a rank.
+        """Return the rank of each run by each score: 1 is best, and equal runs share a rank.
 
         Returns
         -------
         Table
-            run, then the scores that have a direction; null where a score is not defined.
+            The column run, and a column for each score that has a direction; null where a score is not defined.
 
         Raises
         ------
         OptionError
-            If a run drops more of the truth than another (by 0.01 of its weight), and is not ranked below it.
+            If a run drops more of the truth than another run does (by 0.01 of the truth's weight) but is not ranked
+            below it.
 
         Examples
         --------
@@ -216,13 +220,13 @@ class ComparedRuns(ComparisonData):
         return Table(table_of(columns))
 
     def agreement(self) -> Table:
-        """Return how well each pair of scores agrees on the ranking of the runs: Kendall's tau-b.
+        """Return how well every two scores agree on the ranking of the runs, as Kendall's tau-b.
 
         Returns
         -------
         Table
-            score, then a column for each score: 1 if both rank all runs alike, -1 if in opposite order, NaN if a score
-            is the same for all runs.
+            The column score, and a column for each score: 1 if both scores rank all runs in the same order, -1 if in
+            opposite order, NaN if one of them is the same for all runs.
 
         Examples
         --------
@@ -241,15 +245,16 @@ class ComparedRuns(ComparisonData):
         return Table(table_of(columns))
 
     def coverage(self) -> Table:
-        """Return how many items of the truth each run has, before restriction to the common items.
+        """Return how many items of the truth each run has, before restriction to common items.
 
         Returns
         -------
         Table
-            run, n_common, n_truth_only, n_prediction_only (items on both sides, and on one of them), truth_coverage and
-            prediction_coverage (shares of weight), n_scored (items that the run scores), n_left_out (those that
-            another run does not score); own_precision, own_recall and own_f1 (on all items that the run scores), and
-            the same with `_if_alone`, which counts missing items of the truth as singletons. NaN if unknown.
+            The columns run, n_common, n_truth_only and n_prediction_only (numbers of items on both sides and on only
+            one side), truth_coverage and prediction_coverage (shares of weight), n_scored (items that the run scores)
+            and n_left_out (scored items that another run does not score); own_precision, own_recall and own_f1 (on all
+            items that the run scores); and precision_if_alone, recall_if_alone and f1_if_alone, for which missing
+            items of the truth count as singletons. Unknown values are NaN.
 
         Examples
         --------
@@ -298,26 +303,28 @@ class ComparedRuns(ComparisonData):
         deltas : bool
             Whether to add the differences from the baseline.
         order_by : {"delta", "worse", "better"}, optional
-            List the runs other than the baseline, ordered by how much a slice adds to the differences in precision
-            and recall: the largest change first, or the largest loss, or the largest gain. By default slice by slice.
+            List only the experiments, ordered by how much a slice adds to the differences in precision and recall:
+            "delta" lists the largest change first, "worse" the largest loss, and "better" the largest gain. By default,
+            rows are listed slice by slice.
         limit : int, optional
-            How many rows to return; all by default.
+            The number of rows to return; all by default.
 
         Returns
         -------
         Table
-            run, the slice, n_items, weight, the scores and the losses. With `deltas`, each score is followed by
-            <score>_delta, and by <score>_delta_se, its standard error, where all runs have the same items in a slice,
-            in memory and with align="common", clusters do not overlap, and the score has one; null for the baseline;
-            and n_units, the units (those of `deltas`) that have items in the slice, null for the baseline where they
-            differ from run to run. An attribute named run appears as attribute.run.
+            The columns run, the slice, n_items, weight, the scores and the losses. With `deltas`, each score is
+            followed by <score>_delta and, if it is known, its standard error <score>_delta_se, both null for the
+            baseline. The standard error is known if all runs have the same items in each slice, the runs are in memory
+            with ``align="common"``, clusters do not overlap, and the score has a standard error. There is then also
+            n_units, the number of units (see the method `deltas`) with items in the slice, which is null for the
+            baseline if it differs between runs. An attribute named run appears as attribute.run.
 
         Raises
         ------
         ColumnError, SliceError
-            As `Evaluation.slices` does.
+            In the same cases as for `Evaluation.slices`.
         OptionError
-            If `deltas` is not a bool, or the order or number of rows is invalid.
+            If `deltas` is not a bool, or `order_by` or `limit` is invalid.
 
         Examples
         --------

@@ -87,7 +87,7 @@ def diff(
 ) -> Diff:
     """Compare one clustering with another: changes overall, by cluster, by slice, by item.
 
-    This needs no truth. With a truth, the diff also says which changes are right.
+    No truth is needed. With a truth, the diff also says which changes are right.
 
     Parameters
     ----------
@@ -95,40 +95,42 @@ def diff(
         The clusterings before and after, in any form that `evaluate` takes. With `table`, the names of two of its
         columns.
     truth : Clustering, table, path, dict, or array-like of shape (n_items,), optional
-        The truth to judge the change by, in the same forms; with `table`, one of its columns. It may label only some
-        of the items. Its attributes can be sliced by, and its clusters are available as the attribute "true_cluster".
+        The truth to judge the change by, in the same forms; with `table`, the name of one of its columns. The truth may
+        label only some of the items. Its attributes can be used for slices, and so can its clusters, as the attribute
+        "true_cluster".
     item, cluster : str, list of str, or tuple of two or three of these
         Columns of items and clusters: one name, or the baseline's, the experiment's and the truth's; see `evaluate`.
     weight : str, array-like of shape (n_items,), or table, optional
-        A column of the baseline (or else of the experiment, or of the truth), weights by position, or a table or dict
-        from item to weight.
+        A column of the baseline (if it has none, of the experiment or the truth), weights by position, or a table or
+        dict from item to weight.
     slices : str, Bins, tuple of these, mapping, or a list of several of these
         Slices to compute now; see `Diff.slices`.
     attributes : table, optional
         Attributes to slice by, by item or by position, in addition to those of the tables passed.
     metrics : str, callable, or iterable of these, optional
         Scores, families ("diff", "pairs", ...), "all", or formulas; by default split_rate, merge_rate,
-        split_jaccard_distance, merge_jaccard_distance, jaccard_distance and affected_rate; with a truth also the good
-        and the bad part of each, delta_precision, delta_recall and iq. Other scores treat the baseline as the truth.
+        split_jaccard_distance, merge_jaccard_distance, jaccard_distance and affected_rate. With a truth, the default
+        also includes the good and bad rates and distances, delta_precision, delta_recall and iq. Other scores treat
+        the baseline as the truth.
     weighting : {"pointwise", "outer"}
-        Whether weights count inside the clusters and in the mean, or only in the mean.
+        Whether weights count both inside the clusters and in the mean, or only in the mean.
     unmatched : {"drop", "raise", "singleton", "outside"} or dict
         Policy for items missing from one side; a dict has one policy for "baseline" (items that have disappeared) and
-        one for "experiment" (new items). By default they are dropped, so that all rates describe the common items;
-        the numbers of items that are gone or new, and of clusters that are gone or appeared, are reported in any
-        case. Items missing from a clustering that was built from links are singletons there by default. "outside" is
+        one for "experiment" (new items). By default, such items are dropped, so all rates describe the common items;
+        the numbers of items that are gone or new, and of clusters that are gone or appeared, are reported under any
+        policy. Items missing from a clustering that was built from links are singletons there by default. "outside" is
         for new items: they count as merged with the items they are clustered with, which a truth that labels them can
         judge, but have no rates of their own.
     unlabelled : {"drop", "outside"}
-        Policy for items without a true label when the change is judged: they are dropped from all clusters or, if
-        true clusters are complete, belong with no other item.
+        Policy for items without a true label when the change is judged: "drop" removes them from all clusters;
+        "outside", for complete true clusters, means that they belong with no other item.
     nulls : {"raise", "singleton", "drop"}
         Policy for items with a null cluster.
     duplicates : {"raise", "drop"}
-        Policy for rows that repeat an earlier one.
+        Policy for rows that repeat an earlier row.
     noise : object, optional
-        The label, such as -1, whose items are treated as singletons; or a dict from "baseline", "experiment" or both
-        to such a label, which then does not apply to the truth.
+        A label, such as -1, whose items are treated as singletons; or a dict with such a label for "baseline",
+        "experiment" or both, which then does not apply to the truth.
     overlapping : bool
         Whether items may be in several clusters. The scores are then split_rate and merge_rate, and no truth is
         accepted.
@@ -139,7 +141,7 @@ def diff(
     out : path, optional
         A directory to write the result to; see `Diff.save`.
     keep : {"scores", "cells", "items"}
-        How much of the result to write to `out`; with the disk engine, how much to hold.
+        How much of the result to write to `out` and, with the disk engine, how much to keep.
     paths : bool
         Whether the result contains the paths of files rather than their names; see `evaluate`.
     engine : {"memory", "disk"}, optional
@@ -149,7 +151,7 @@ def diff(
     spill_dir : path, optional
         Directory for the disk engine's spilled files.
     threads : int, optional
-        All cores of the process by default. The scores do not depend on it.
+        Number of threads; by default, as many as the process has cores. Scores do not depend on this number.
     progress : bool or callable, optional
         Whether to show progress on stderr; see `evaluate`.
 
@@ -160,15 +162,16 @@ def diff(
     Raises
     ------
     FastBCubedError
-        One of its subclasses, whose message says what is wrong with the input, where, and what to do.
+        A subclass of it is raised, whose message says what is wrong with the input, where, and what to do.
 
     Notes
     -----
     For an item, let B be its cluster in the baseline and E its cluster in the experiment, both including the item,
     and let w be the weight of the items in a set. The split rate is the mean over items of w(B - E) / w(B), and the
-    merge rate that of w(E - B) / w(E). The Jaccard distance, w(B - E) + w(E - B) over w(B or E), is a metric. With I,
-    the item's true cluster, each is divided into a good and a bad part: it is good to split off what is not in I, and
-    to merge what is in I. As in `evaluate`, all scores come from tables of cells, at a cost linear in the items.
+    merge rate is the mean of w(E - B) / w(E). The Jaccard distance, the mean of (w(B - E) + w(E - B)) / w(B or E), is a
+    metric. Given the item's true cluster I, each score has a good and a bad part: it is good to split off items that
+    are not in I, and to merge items that are in I. As in `evaluate`, all scores come from tables of cells, and the run
+    time is proportional to the number of items.
 
     References
     ----------

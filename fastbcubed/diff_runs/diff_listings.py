@@ -60,12 +60,12 @@ SETS = {"tp": "stable", "fn": "split", "fp": "merged", "tn": "apart"}
 
 
 class ChangedCluster(Cluster):
-    """A cluster of a diff, as a dict with a readable display; returned by `Diff.cluster`.
+    """The result of `Diff.cluster`: a dict with a readable text form.
 
-    Its keys are side, cluster, n_items, weight, n_parts, outcome (not of overlapping clusterings), split_change,
-    merge_change, weighted, overlapping, columns; "parts", a list of the parts that are shown, each with the other
-    side's cluster, figures and "members"; and "one_sided", the items that the other side lacks: n_items, policy,
-    members. A member has item, weight and attributes.
+    Its keys are side, cluster, n_items, weight, n_parts, outcome (not for overlapping clusterings), split_change,
+    merge_change, weighted, overlapping and columns; "parts", a list of the parts shown, each with the other side's
+    cluster, figures and "members"; and "one_sided", which describes the items that the other side does not have:
+    n_items, policy and members. A member has an item, a weight and attributes.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ def _in_names(figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class ChangedItem(Item):
-    """An item of a diff, as a dict with a readable display; returned by `Diff.item`.
+    """The result of `Diff.item`: a dict with a readable text form.
 
     Examples
     --------

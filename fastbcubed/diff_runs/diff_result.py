@@ -59,7 +59,7 @@ __all__ = ["Diff"]
 class Diff(DiffWithIds):
     """Changes from the clusters of a baseline to those of an experiment, and how many of them a truth confirms.
 
-    Returned by `fastbcubed.diff` and `fastbcubed.load`. Scores are means over the items that both have, unless a
+    `fastbcubed.diff` and `fastbcubed.load` return it. Scores are means over the items that both sides have, unless a
     policy says otherwise.
 
     Attributes
@@ -75,23 +75,23 @@ class Diff(DiffWithIds):
     errors : Scores
         Standard errors of the scores over all items, by connected component.
     summary : dict
-        Items, clusters and sizes of each side.
+        Numbers of items and clusters, and cluster sizes, of each side.
     warnings : list of dict
         Warnings and notes: the code, level, message and values of each.
     definition : dict
-        The definition of the scores: average, weighting, policies.
+        How the scores are defined: average, weighting, policies.
     reading : dict
-        How the columns of each side were read, the reason, and other possible readings.
+        How the columns of each side were read, why they were read this way, and other possible readings.
     manifest : dict
-        Versions, engine, the arguments passed, and the number of rows and the fingerprint of each side.
+        Versions, the engine, the arguments passed, and the number of rows and the fingerprint of each side.
     coverage : SharedItems
         The extent to which baseline and experiment have the same items.
     names : dict
         The names of baseline, experiment and, if given, truth.
     not_computed : dict of str to str
-        Scores of requested families that are not defined for this input, and the reasons.
+        Scores of the requested families that are not defined for this input, and the reasons.
     sliced : dict of str to Table
-        Slices that were requested when the diff was made.
+        The slices requested in the call of `diff`.
 
     Notes
     -----
@@ -129,7 +129,8 @@ class Diff(DiffWithIds):
         which : str or callable
             The name of a score, including scores that judge the change if there is a truth; or a function
             ``f(tp, fp, fn, tn) -> array``. For each item, its arguments are the weights of the items that stayed with
-            it, were merged with it, were split off from it, and of all others. The result is its mean over items.
+            it, were merged with it, were split off from it, and of all others. The result is the mean of the returned
+            array over items.
 
         Returns
         -------
@@ -153,9 +154,9 @@ class Diff(DiffWithIds):
     def errors(self) -> Scores:
         """Standard errors of the overall scores, by connected component; see `Evaluation.errors`.
 
-        They say how much a score would vary between samples of components of the same kind; for the given items, a
-        diff is exact. Standard errors of scores that judge the change are based on the components of truth, baseline
-        and experiment.
+        They estimate how much a score would vary between samples of similar components; for the given items, a diff is
+        exact. Standard errors of scores that judge the change are based on the components of truth, baseline and
+        experiment.
         """
         of_impact = self.evaluation.errors
         found = dict(of_impact) | (self._judging_errors if self.verdict is not None else {})
@@ -169,9 +170,10 @@ class Diff(DiffWithIds):
         which : str
             A score, such as "split_rate".
         level : float
-            The confidence.
+            The confidence level.
         unit : str
-            "component", "baseline_cluster" or an attribute; only "component" for scores that judge the change.
+            The sampling unit: "component", "baseline_cluster" or an attribute. Scores that judge the change accept only
+            "component".
 
         Returns
         -------
@@ -181,7 +183,7 @@ class Diff(DiffWithIds):
         --------
         >>> import fastbcubed as fb
         >>> d = fb.diff(list("aaabbc"), list("ppqqqr"))
-        >>> low, high = d.interval("split_rate")  # of 2/9; two components say little
+        >>> low, high = d.interval("split_rate")  # the score is 2/9, from only two components
         >>> round(low, 2), round(high, 2)
         (0.0, 0.89)
         """
@@ -209,17 +211,17 @@ class Diff(DiffWithIds):
         """Return the overall scores, with standard errors and intervals where these are known.
 
         For scores that judge the change, a diff that was loaded without its items has only the values and the saved
-        standard errors. `to_pandas`, `to_polars` and `to_arrow` of the diff convert this table.
+        standard errors. The methods `to_pandas`, `to_polars` and `to_arrow` of the diff convert this table.
 
         Parameters
         ----------
         level : float
-            The confidence.
+            The confidence level.
 
         Returns
         -------
         Table
-            score, value, se, low, high, n_units, effective_units.
+            The columns score, value, se, low, high, n_units and effective_units, as for `Evaluation.scores`.
 
         Examples
         --------
@@ -249,7 +251,7 @@ class Diff(DiffWithIds):
     # Where clusters changed
 
     def changes(self, by: SliceKey | None = None) -> Table:
-        """Return the outcomes of the baseline's clusters, and the clusters that appeared.
+        """Return the outcomes of the baseline's clusters, and of the experiment's clusters that appeared.
 
         Parameters
         ----------
@@ -259,15 +261,15 @@ class Diff(DiffWithIds):
         Returns
         -------
         Table
-            became, n_clusters, n_items, weight, share. Clusters of the baseline are "unchanged" (the experiment has
-            the same cluster), "split" (into several clusters of the experiment that contain no other items), "merged"
-            (in one cluster together with other items), "split and merged", or "gone": the experiment has none of
-            their items. Clusters of the experiment without items of the baseline have "appeared". Items and weight of
-            the first four are those that both have. The share refers to the weight of the whole baseline or, for
-            clusters that appeared, of the whole experiment.
+            The columns became, n_clusters, n_items, weight and share. Clusters of the baseline are "unchanged" (the
+            experiment has the same cluster), "split" (into several clusters of the experiment that contain no other
+            items), "merged" (in one cluster together with other items), "split and merged", or "gone" (the experiment
+            has none of their items). Clusters of the experiment without items of the baseline have "appeared". For the
+            first four outcomes, n_items and weight count only items on both sides. The share refers to the weight of
+            the whole baseline or, for clusters that appeared, of the whole experiment.
 
-            By slice, the slice comes first; clusters are those with items in it, and shares refer to the weight of the
-            items listed for the slice. Outcomes that do not occur are omitted.
+            By slice, the first column is the slice; clusters are those with items in the slice, and shares refer to the
+            weight of the items listed for the slice. Outcomes that do not occur are omitted.
 
         Notes
         -----
@@ -315,27 +317,28 @@ class Diff(DiffWithIds):
         Parameters
         ----------
         by : str, Bins, tuple of these, or mapping
-            An attribute of baseline or experiment, or of the truth if there is one; bins of it (see
-            `fastbcubed.bins`); a tuple of several to cross; or a dict of named subsets, each a mask or a list of
-            items. "baseline_size" and "experiment_size" are always available; if a column has this name, too, it is
-            "baseline.baseline_size", and the size is "always.baseline_size". Nulls form a slice of their own.
+            An attribute of baseline or experiment, or of the truth if there is one; bins of an attribute (see
+            `fastbcubed.bins`); a tuple of several attributes to cross; or a dict of named subsets, each a mask or a
+            list of items. The cluster sizes "baseline_size" and "experiment_size" are always available; if a column is
+            also named baseline_size, the column is "baseline.baseline_size", and the size is "always.baseline_size".
+            Nulls form a slice of their own.
         attributes : table, optional
-            Attributes to slice by, by item or row by row; by default those passed to `fastbcubed.diff`.
+            Attributes to slice by, by item or row by row; by default, those passed to `fastbcubed.diff`.
         errors : bool
-            Whether to compute standard errors: <score>_se after each score, based on the components that have items
-            in the slice.
+            Whether to compute standard errors, which are listed as <score>_se after each score and are based on the
+            components that have items in the slice.
         order_by : str, optional
             A score or column to order by, as for `clusters`; "change" for the sum of both changes. Ties are broken by
-            weight, then by slice. By default by slice, or by "change" if there is a limit.
+            weight, then by slice. By default, rows are ordered by slice, or by "change" if there is a limit.
         limit : int, optional
-            How many to return; all by default.
+            The number of slices to return; all by default.
 
         Returns
         -------
         Table
-            The slice, n_items, weight, split_change and merge_change (its contributions to split_rate and
-            merge_rate), and the scores; with a truth also n_labelled, the number of items behind the scores that
-            judge the change.
+            The slice, n_items, weight, split_change and merge_change (the slice's contributions to split_rate and
+            merge_rate), and the scores. With a truth, there is also n_labelled, the number of items behind the scores
+            that judge the change.
 
         Examples
         --------
@@ -363,26 +366,26 @@ class Diff(DiffWithIds):
         Parameters
         ----------
         n : int
-            How many pairs to draw.
+            The number of pairs to draw.
         score : str
-            What to estimate: "rates", the good and bad rates of splits and merges; a good or bad rate or distance; or
-            delta_precision.
+            The score to estimate: "rates", which means the good and bad rates of splits and merges; a good or bad rate
+            or distance; or delta_precision.
         by : str, Bins or tuple of these, optional
             An attribute to stratify by, named as in `slices`.
         columns : str or iterable of str
-            Attributes to show of both items, named as in `slices`.
+            Attributes of both items to show, named as in `slices`.
         seed : int
             Seed of the random numbers; the same seed draws the same pairs.
 
         Returns
         -------
         Table
-            A row for each draw, with everything that the estimate needs, and an empty column verdict; see
+            A row for each draw, with everything that the estimate requires and an empty column verdict; see
             `fastbcubed.estimate_pairs`.
 
         Examples
         --------
-        Items 0 and 1 were together, so (0, 1) and (1, 0) each weigh 1/3 * 1/2; now 1 and 2 are together.
+        Items 0 and 1 were together, so (0, 1) and (1, 0) each have weight 1/3 * 1/2; now, 1 and 2 are together.
 
         >>> import fastbcubed as fb
         >>> fb.diff([0, 0, 1], [0, 1, 1]).sample_pairs(4).select(["pair", "change", "probability", "z"]).slice(0, 2)
@@ -409,32 +412,33 @@ class Diff(DiffWithIds):
         Parameters
         ----------
         side : {"baseline", "experiment"}
-            Which clusters.
+            Whether to list clusters of the baseline or of the experiment.
         order_by : str, optional
-            A score or column; by default "change", the sum of split_change and merge_change. Scores where higher is
+            A score or column; by default "change", the sum of split_change and merge_change. Scores for which higher is
             better are listed smallest first, all others largest first. Ties are broken by weight, largest first, then
             by label.
         limit : int, optional
-            How many to return; all by default.
+            The number of clusters to return; all by default.
         outcome : str, optional
-            The outcome of the clusters to list; all outcomes by default. For the baseline: "unchanged", "split" (into
-            several clusters that contain no other items), "merged" (in one cluster together with other items), "split
-            and merged" or "gone" (the experiment has none of its items). For the experiment: "unchanged", "fragment"
-            (part of one baseline cluster), "union" (of whole baseline clusters), "mixed" or "appeared".
+            The outcome of the clusters to list; all outcomes by default. Outcomes of the baseline's clusters are
+            "unchanged", "split" (into several clusters that contain no other items), "merged" (in one cluster together
+            with other items), "split and merged" and "gone" (the experiment has none of their items). Outcomes of the
+            experiment's clusters are "unchanged", "fragment" (part of one baseline cluster), "union" (of whole baseline
+            clusters), "mixed" and "appeared".
 
         Returns
         -------
         Table
-            cluster, n_items, weight, n_parts (clusters of the other side that it intersects), outcome (if clusters
-            overlap, only unchanged), split_change, merge_change, and the scores over its items. With a truth also
-            n_labelled, the number of items behind the scores that judge the change. Clusters that are gone or
-            appeared have only cluster, n_items and weight.
+            The columns cluster, n_items, weight, n_parts (the number of clusters of the other side that the cluster
+            intersects), outcome (if clusters overlap, only unchanged), split_change, merge_change, and the scores over
+            the cluster's items. With a truth, there is also n_labelled, the number of items behind the scores that
+            judge the change. Clusters that are gone or appeared have only cluster, n_items and weight.
 
         Notes
         -----
-        The changes of a cluster are its contributions to split_rate and merge_rate: the sums over its items of weight
-        * the item's own rate, divided by the weight of all items. Over all clusters, they add up to split_rate and
-        merge_rate.
+        The changes of a cluster are its contributions to split_rate and merge_rate: the sums over its items of the
+        item's weight times its own rate, divided by the weight of all items. Over all clusters, they add up to
+        split_rate and merge_rate.
 
         Examples
         --------
@@ -461,13 +465,13 @@ class Diff(DiffWithIds):
             A column to order by, largest first; by default "change", the sum of both changes. Ties are broken by
             weight, then by labels.
         limit : int, optional
-            How many to return; all by default.
+            The number of cells to return; all by default.
 
         Returns
         -------
         Table
-            baseline_cluster, experiment_cluster (lists if clusters overlap), n_items, weight, split and merged of
-            each item, and split_change and merge_change of all items of the cell.
+            The columns baseline_cluster, experiment_cluster (lists if clusters overlap), n_items, weight, split and
+            merged of each item, and split_change and merge_change of all items of the cell.
 
         Examples
         --------
@@ -492,7 +496,7 @@ class Diff(DiffWithIds):
         order_by: str | None = None,
         limit: int | None = None,
     ) -> Table:
-        """Return all items, or those of a cluster: clusters, weight, mates that stayed, left and joined, and scores.
+        """Return all items, or those of a cluster, with the mates that stayed, left or joined, and scores.
 
         Parameters
         ----------
@@ -504,13 +508,13 @@ class Diff(DiffWithIds):
             A score or column to order by, as for `clusters`; "change" for the sum of both changes. By default, items
             are in the order of the input. Ties are broken by weight, then by id.
         limit : int, optional
-            How many to return; all by default.
+            The number of items to return; all by default.
 
         Returns
         -------
         Table
-            item, baseline_cluster, experiment_cluster, true_cluster if there is a truth, the attributes, weight,
-            stable, split, merged, split_change, merge_change, then the scores.
+            The columns item, baseline_cluster, experiment_cluster, true_cluster if there is a truth, the attributes,
+            weight, stable, split, merged, split_change, merge_change, and the scores.
 
         Examples
         --------
@@ -527,12 +531,12 @@ class Diff(DiffWithIds):
         return items_of(self, columns, (baseline_cluster, experiment_cluster), order_by, limit)
 
     def item(self, which: Any, *, columns: str | Iterable[str] = (), members: int = 5) -> ChangedItem:
-        """Return one item: the mates that stayed, left and joined (the first few of each), and scores.
+        """Return one item: the first few mates that stayed, left and joined, and the item's scores.
 
         Parameters
         ----------
         which : object
-            Its id (a tuple if composite), or its position if items have no ids.
+            The item's id (a tuple if it is composite), or its position if items have no ids.
         columns : str or iterable of str
             Attributes to show, named as in `slices`.
         members : int
@@ -541,9 +545,9 @@ class Diff(DiffWithIds):
         Returns
         -------
         ChangedItem
-            A dict with a readable text form: item, baseline_cluster, experiment_cluster, weight, stable, split,
-            merged, split_change, merge_change, the scores, "attributes" if there are columns, and "members": for each
-            of "stable", "split", "merged" and "apart" the number of items and the first few of them.
+            A dict with a readable text form. Its keys are item, baseline_cluster, experiment_cluster, weight, stable,
+            split, merged, split_change, merge_change, the scores, "attributes" if requested, and "members", which gives
+            the number of items and the first few items for each of "stable", "split", "merged" and "apart".
 
         Examples
         --------
@@ -561,19 +565,21 @@ class Diff(DiffWithIds):
         Parameters
         ----------
         side : {"baseline", "experiment"}
-            Which clusters.
+            The side of the cluster.
         which : object
-            Its label; a tuple if composite.
+            The label of the cluster; a tuple if it is composite.
         columns : str or iterable of str, optional
             Attributes to show next to the members, named as in `slices`; by default the first few, beginning with the
-            true cluster. Values that differ from the commonest one are marked.
+            true cluster. Values that differ from the most common value are marked.
         members : int
-            Number of members to show: one of each part, then another of each, and so on, heaviest first, then by id.
+            Number of members to show. One member of each part is shown, then another of each, and so on; within a
+            part, they are ordered by weight, largest first, then by id.
 
         Returns
         -------
         ChangedCluster
-            A dict with a readable text form, with `parts`, a table of all parts, and `table`, a table of all members.
+            A dict with a readable text form. Its attribute `parts` is a table of all parts, and `table` is a table of
+            all members.
 
         Examples
         --------
@@ -625,11 +631,12 @@ class Diff(DiffWithIds):
         Parameters
         ----------
         directory : path
-            Created if it does not exist. Files of an earlier result in it are replaced, all at the end.
+            The directory, which is created if it does not exist. Files of an earlier result in it are replaced, all of
+            them at the end.
         keep : {"scores", "cells", "items"}
-            How much to write: scores, changes and slices; with "cells" also clusters and cells; with "items" also the
-            items, including those of a truth, from which any later slice can be computed. The files are those of an
-            evaluation with the baseline as truth, with the same column names.
+            How much to write. "scores" writes scores, changes and slices; "cells" adds clusters and cells; "items" also
+            adds the items, including those of a truth, from which any later slice can be computed. The files and their
+            columns are the same as for an evaluation with the baseline as truth.
         """
         save.save(
             self.evaluation,

@@ -112,7 +112,7 @@ class SharedItems:
     weight_common, weight_gone, weight_new : float
         The weights of these items, or their numbers if there are no weights; NaN if unknown.
     n_null, n_noise, n_duplicates : int
-        Rows of either side whose cluster is null, that have the noise label, and that repeat an earlier one.
+        Numbers of rows of either side whose cluster is null, that have the noise label, and that repeat an earlier row.
     """
 
     n_common: int
@@ -186,7 +186,7 @@ class DiffData(ScoredResult):
 
     @cached_property
     def summary(self) -> dict[str, dict[str, Any]]:
-        """Numbers of items, clusters and singletons, sizes, unchanged clusters and outcomes, for each side."""
+        """By side: numbers of items, clusters, singletons and unchanged clusters, sizes and, if known, outcomes."""
         found = {}
         for side, old in SIDES.items():
             of_side = self.evaluation.summary[old]
@@ -198,7 +198,7 @@ class DiffData(ScoredResult):
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """Warnings and notes: code, level (warning or note), message, values."""
+        """Warnings and notes: the code, level (warning or note), message and values of each."""
         return list(self._saved["warnings"]) if "warnings" in self._saved else cautions(self)
 
     @property
@@ -211,7 +211,7 @@ class DiffData(ScoredResult):
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """Provenance: versions, engine, arguments passed, and rows and fingerprint of each side."""
+        """Provenance: versions, engine, the arguments passed, and the number of rows and fingerprint of each side."""
         found = dict(self.evaluation.manifest)
         return found | {side: found.pop(place) for side, place in PLACES.items()}
 
@@ -235,7 +235,7 @@ class DiffData(ScoredResult):
 
     @property
     def sliced(self) -> dict[str, Table]:
-        """Slices that were requested when the diff was made."""
+        """The slices requested in the call of `diff`."""
         return self.evaluation.sliced
 
     @cached_property

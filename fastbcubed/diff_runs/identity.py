@@ -636,12 +636,12 @@ class DiffWithIds(DiffData):
 
     @cached_property
     def id_stability(self) -> IdStability:
-        """Share of the common weight that keeps its id: `as_named`, by the present labels, and `best`, by `ids`.
+        """Share of the common weight that keeps its id with the present labels (`as_named`) and with `ids` (`best`).
 
         Examples
         --------
         >>> import fastbcubed as fb
-        >>> fb.diff(list("aabbc"), list("xxyyc")).id_stability  # c alone kept its id; all could
+        >>> fb.diff(list("aabbc"), list("xxyyc")).id_stability  # only c kept its id; all items could
         IdStability(as_named=0.2, best=1.0)
         """
         saved = self._saved.get("id_stability")
@@ -650,33 +650,34 @@ class DiffWithIds(DiffData):
     def ids(
         self, *, known_ids: Any = None, revive: bool = False, mint: IdRule = None, by: str = "cluster"
     ) -> Table:
-        """Return the id of each cluster of the experiment: that of a baseline cluster, or a new one.
+        """Return the id of each cluster of the experiment: the id of a baseline cluster, or a new id.
 
-        The labels of the baseline are the ids. Each is given to at most one cluster, such that as much weight as
+        The labels of the baseline are the ids. Each id is given to at most one cluster, such that as much weight as
         possible keeps its id. Ties are broken by the heaviest cell, then by the larger share of both clusters, the
         smaller old id, and the smaller label.
 
         Parameters
         ----------
         known_ids : array-like, optional
-            Ids of earlier releases, such as the column id of `registry`, which are not used again.
+            Ids of earlier releases, such as the column id of `registry`, which must not be used again.
         revive : bool
             Whether known ids that the baseline does not have may be used again as new ids.
         mint : callable, str, optional
             How new ids are made: a function of the cluster's label; a string to prefix to consecutive numbers; or the
             builtin `min`, for the cluster's smallest item that is not an id. By default, integer ids continue from
             the largest known id, and other ids are the labels of the experiment. An id that is already taken raises
-            OptionError, and a mix of numbers and strings IdTypeError.
+            OptionError, and a mix of numbers and strings raises IdTypeError.
         by : {"cluster", "item"}
             Whether to list clusters, or items as a baseline for the next release.
 
         Returns
         -------
         Table
-            experiment_cluster, id, event, by label: "kept"; "merged", if it also replaces ids that are retired;
-            "split", with a new id, because its items come from clusters whose ids other clusters keep; "new", without
-            items of the baseline. By item: item and cluster, which holds the id. Clusters created by a policy have no
-            id.
+            The columns experiment_cluster, id and event, ordered by label. The event is "kept" (the cluster keeps an
+            id), "merged" (the id also replaces ids that are retired), "split" (the id is new, because other clusters
+            keep the ids of the clusters that the items come from) or "new" (the cluster has no items of the baseline).
+            If listed by item, the columns are item and cluster, which contains the id. Clusters created by a policy
+            have no id.
 
         Examples
         --------
@@ -695,7 +696,9 @@ class DiffWithIds(DiffData):
         return Table(ids_of(self, known_ids, mint, revive=revive, by_item=by == "item"))
 
     def retired(self) -> Table:
-        """Return the ids that no cluster keeps: id, replaced_by (id of the cluster with most of its weight, or null).
+        """Return the ids that no cluster keeps, and the ids that replace them.
+
+        The columns are id and replaced_by, which is the id of the cluster with most of the id's weight, or null.
 
         Examples
         --------
@@ -708,14 +711,14 @@ class DiffWithIds(DiffData):
     def registry(
         self, previous: Any = None, *, release: str | None = None, revive: bool = False, mint: IdRule = None
     ) -> Table:
-        """Return the registry of all ids after this release: id, first_seen, last_seen, replaced_by.
+        """Return the registry of all ids after this release, with id, first_seen, last_seen and replaced_by.
 
         Parameters
         ----------
         previous : table or path, optional
-            The registry of the previous release, whose ids are known. They come first.
+            The registry of the previous release. Its ids are known, and are listed first.
         release : str, optional
-            The name of the release; by default that of the experiment, without a file name extension.
+            The name of the release; by default, the name of the experiment without a file name extension.
         revive, mint
             As for `ids`.
 

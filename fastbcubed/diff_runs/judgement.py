@@ -205,7 +205,7 @@ class Verdict:
     n_unlabelled, weight_unlabelled
         The same for items in baseline and experiment that the truth does not label.
     unlabelled : {"drop", "outside"}
-        The policy for the latter.
+        The policy for items that the truth does not label.
     scores : dict of str to float
         The scores that judge the change, by name.
     levels : dict of str to dict
