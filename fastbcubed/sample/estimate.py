@@ -342,39 +342,39 @@ def estimate(
     Parameters
     ----------
     sample : Clustering, table, path or dict
-        All items of each drawn true cluster, one row per item, in any form that `evaluate` takes. It is held in
+        All items of each drawn true cluster, one row per item, in any form that `evaluate` takes. The sample is held in
         memory.
     prediction : Clustering, table, path or dict, or dict of str to one of these
-        The clustering to score, of all items; or several runs by name.
+        The clustering to score, which must contain all items; or several runs by name.
     baseline : str, optional
         The run to compare the others with, as for `compare`.
     item, cluster : str, list of str, dict, or tuple of two of these
-        Columns of items and clusters, as for `evaluate` or, for several runs, `compare`; a pair has the sample's
-        names first, then the predictions'.
+        Columns of items and clusters, as for `evaluate` or, for several runs, `compare`. In a pair, the sample's names
+        come first, then those of the predictions.
     slices : str, Bins, tuple of these, or iterable of these
-        Columns of the sample, or bins of them, by which to estimate means over items, and their F; a tuple is
-        crossed. A slice with fewer than ten draws has no estimates.
+        Columns of the sample, or bins of them, by which to estimate means over items and their F; the columns in a
+        tuple are crossed. A slice with fewer than ten draws has no estimates.
     sampling : str
         How true clusters were drawn: "uniform", with equal probability; "cluster_size", with probability proportional
-        to size, as when items are drawn and their clusters are labelled; or a column of the sample with the weight of
-        each cluster, which is, or is proportional to, the inverse of its probability. All items of a cluster must
-        have the same weight.
+        to size, as when items are drawn and their clusters are labelled; or the name of a column of the sample with the
+        weight of each cluster, which is equal or proportional to the inverse of the probability of drawing it. All
+        items of a cluster must have the same weight.
     draws : str, optional
-        A column of the sample with the number of times that the cluster was drawn; by default, once each. Repeated
-        rows are duplicates, not draws.
+        A column of the sample with the number of times that the cluster was drawn; by default, each was drawn once.
+        Repeated rows are duplicates, not draws.
     population_clusters : int, optional
-        The total number of true clusters. It reduces the standard errors of a uniform sample without repetition, to
-        zero for a sample of all clusters. If it contradicts the prediction, a warning says so.
+        The total number of true clusters. Passing it reduces the standard errors of a uniform sample without
+        repetition, to zero for a sample of all clusters. If the number contradicts the prediction, a warning says so.
     metrics : str or iterable of str, optional
-        Scores and families; see the notes. By default, precision, recall and F1 by item, by true cluster, for pairs
-        and for whole clusters, and matching_rate and mean_cluster_size.
+        Scores and families; see the notes. The default is precision, recall and F1 by item, by true cluster, for pairs
+        and for whole clusters, together with matching_rate and mean_cluster_size.
     beta : float
         Weight of recall in F; any value other than 1 adds the corresponding F to each F1: fbeta, pair_fbeta and so
         on.
     level : float
-        The confidence of the intervals.
+        The confidence level of the intervals.
     missing : {"singleton", "drop"}
-        Policy for items of the sample that are missing from the prediction: each becomes a singleton there, or is
+        Policy for items of the sample that are missing from the prediction: each becomes a singleton there or is
         dropped from its true cluster, which then counts as complete.
     nulls, duplicates, paths
         As for `evaluate`.
@@ -392,19 +392,19 @@ def estimate(
     Raises
     ------
     FastBCubedError
-        One of its subclasses, whose message says what is wrong with the input, where, and what to do.
+        A subclass of it is raised, whose message says what is wrong with the input, where, and what to do.
 
     Notes
     -----
-    Scores of the sampled items alone are too high, because most of the items that are wrongly clustered with them
-    belong to true clusters that were not drawn. Here those items count, because the prediction contains all items.
+    Scores computed only on the sampled items are too high, because most of the items that are wrongly clustered with
+    them belong to true clusters that were not drawn. Here those items count, because the prediction contains all items.
 
-    Each score is a ratio of means over the true clusters, both of which are estimated from the sample. Let p be the
-    weight of a true cluster c and k its number of items, and n and M the numbers of items and clusters of the
-    prediction. As means over the items of c, let miss be the number of its other items that are not with the item,
-    and extra the number of items of other true clusters that are; hit, whether c is a predicted cluster; parts, the
-    number of predicted clusters that c intersects; links, an item's share of the links of its cluster on either side;
-    and best, the largest value over the predicted clusters that c intersects:
+    Each score is a ratio of two means over the true clusters, both of which are estimated from the sample. Let p be the
+    weight of a true cluster c and k its number of items, and let n and M be the numbers of items and clusters of the
+    prediction. As means over the items of c, let miss be the number of other items of c that are not with the item, and
+    extra the number of items of other true clusters that are with it. Let hit be whether c is a predicted cluster, and
+    parts the number of predicted clusters that c intersects. Let links be an item's share of the links of its cluster
+    on either side, and best the largest value over the predicted clusters that c intersects:
 
     ==================================  ==========================  ====================================================
     score                               numerator                   denominator
@@ -427,32 +427,34 @@ def estimate(
     mean_cluster_size                   p k                         p
     ==================================  ==========================  ====================================================
 
-    A mean over items is any that takes no true negatives: precision, recall, mean_f1, jaccard_distance, ELM and
-    others. f1, fbeta, elm_f1, lea_f1 and bcubed_f1_by_true_cluster are computed from two of these by the delta
-    method. If items of the sample are missing from the prediction and become singletons, these are counted among its
-    clusters: M k becomes M times the other items plus n times the missing ones. The estimate is corrected for the
-    bias of a ratio, to first order in 1 / m with m draws. `unadjusted` is without this correction; it is
-    the score itself if all true clusters are in the sample, and equals the result of `evaluate` for the sample with
-    unmatched="outside" (precision, recall, F1 and other means over items of a uniform sample). Estimates may exceed 1
-    and are not truncated. The intervals assume that clusters are drawn independently and that m is large; the more
-    uneven their weight in a score, the more draws are needed: for uniform samples with a few very large clusters, 95
-    % intervals covered the score in 65 to 87 % of samples. `few-clusters` warns about this; draw by size instead.
+    The means over items are those that use no true negatives: precision, recall, mean_f1, jaccard_distance, ELM and
+    others. f1, fbeta, elm_f1, lea_f1 and bcubed_f1_by_true_cluster are computed from two such means by the delta
+    method. If items of the sample are missing from the prediction and become singletons, these singletons count among
+    its clusters: M k becomes M times the other items plus n times the missing items. The estimate is corrected for the
+    bias of a ratio, to first order in 1 / m with m draws. `unadjusted` is without this correction. It is the score
+    itself if all true clusters are in the sample, and for precision, recall, F1 and other means over items of a uniform
+    sample, it equals the result of `evaluate` for the sample with ``unmatched="outside"``. Estimates may exceed 1 and
+    are not truncated. The intervals assume that clusters are drawn independently and that m is large. The more uneven
+    the clusters' weights in a score, the more draws are needed: for uniform samples with a few very large clusters, 95
+    % intervals covered the score in 65 to 87 % of samples. The warning `few-clusters` points this out; draw by size
+    instead.
 
-    Warnings say if a sample is not as stated: `partial-clusters`, if most predicted clusters of its items contain
-    items of other clusters; `sample-unlike-prediction`, if the number of predicted clusters estimated from the sample
-    differs from the actual number; `population-clusters`, if the number of true clusters does not fit the number of
-    items in the prediction; `beyond-range`, if an estimate exceeds 1 by more than its standard error.
+    Warnings are given if a sample does not seem to be as stated: `partial-clusters`, if most predicted clusters of its
+    items contain items of other clusters; `sample-unlike-prediction`, if the number of predicted clusters estimated
+    from the sample differs from the actual number; `population-clusters`, if the number of true clusters does not fit
+    the number of items in the prediction; `beyond-range`, if an estimate exceeds 1 by more than its standard error.
 
-    Runs are paired by the drawn clusters: the error of a difference is that of the mean over draws of the influence
-    of each in one run minus that in the other, so that clusters that runs treat alike cancel out. Its interval uses
-    Student's t. With f the inverse of Satterthwaite's degrees of freedom, and u the inverse of the effective number
-    of clusters minus the inverse of their number (the largest over numerators and denominators of both runs), the
-    inverse of the degrees of freedom is f (0.4 + 3 f) + u (1 + 5 u). A second error allows for clusters that were not
-    drawn: if the largest one has the share L of the weight, and g = L / (1 + L), this is 0.12 g for means, and 0.2 g
-    for scores of pairs and whole clusters. The interval reaches as far as the root of the squares of both.
+    Runs are paired by the drawn clusters: the standard error of a difference is that of the mean, over draws, of a
+    cluster's influence in one run minus its influence in the other, so clusters that both runs treat alike cancel out.
+    The interval of a difference uses Student's t. With f the inverse of Satterthwaite's degrees of freedom, and u the
+    inverse of the effective number of clusters minus the inverse of their number (the largest over numerators and
+    denominators of both runs), the inverse of the degrees of freedom is f (0.4 + 3 f) + u (1 + 5 u). A second error
+    allows for clusters that were not drawn: if the largest drawn cluster has the share L of the weight, and
+    g = L / (1 + L), this error is 0.12 g for means, and 0.2 g for scores of pairs and whole clusters. On each side, the
+    interval extends by the root of the sum of the squares of what the two errors contribute.
 
-    Items count equally: weights of items, overlapping clusters, noise labels and labels without item ids are not
-    supported.
+    All items count equally: weights of items are not supported, nor are overlapping clusters, noise labels and labels
+    without item ids.
 
     References
     ----------
@@ -660,31 +662,31 @@ def estimate_pairs(
     by_stratum: bool = False,
     level: float = 0.95,
 ) -> PairEstimates:
-    """Estimate how good a change, or a clustering, is from judged pairs of items.
+    """Estimate from judged pairs of items how good a change or a clustering is.
 
     With `prediction`, the pairs may come from any source; without it, they must come from `Diff.sample_pairs`.
 
     Parameters
     ----------
     labelled : table or path
-        The result of `Diff.sample_pairs`, as a frame, an Arrow table or a file (Parquet, CSV, JSON lines), with
-        verdicts in the column "verdict": "same", "different" or "unsure"; yes, 1 and true also mean "same", and no, 0
-        and false mean "different". It must have all rows, in any order, and the columns pair, repeats, score,
-        n_pairs, change, probability, sign and z, and stratum, share and self_pairs if it has these. The
-        clusterings are not needed. With `prediction`, labelled pairs in any form that links can have (a table, a
-        path, arrays or tuples), with two items and a verdict in these words; pairs without a verdict are ignored.
-        Each pair may occur only once.
+        Without `prediction`, the result of `Diff.sample_pairs`, as a frame, an Arrow table or a file (Parquet, CSV,
+        JSON lines), with verdicts in the column "verdict": "same", "different" or "unsure"; yes, 1 and true also mean
+        "same", and no, 0 and false mean "different". All of its rows are required, in any order, with the columns pair,
+        repeats, score, n_pairs, change, probability, sign and z, and also stratum, share and self_pairs if they were
+        returned. The clusterings are not needed. With `prediction`, labelled pairs in any form that links can have (a
+        table, a path, arrays or tuples), with two items and a verdict in the same words; pairs without a verdict are
+        ignored. Each pair may occur only once.
     prediction : Clustering, table, path or dict, or dict of str to one of these, optional
         The clustering to score, or several runs by name. A pair with an item that is in no cluster counts as not
         together.
     left, right : str or list of str, optional
         Columns of the two items of labelled pairs, as for `Clustering.from_links`.
     verdict : str, optional
-        Column of the verdicts on labelled pairs, if its name is not recognised (verdict, is_match, label and others
-        are).
+        Column of the verdicts on labelled pairs; required unless its name is recognised, as verdict, is_match, label
+        and others are.
     weight : str, optional
-        Column of the weights of labelled pairs, the inverse of the probability that a pair was drawn. By default, all
-        pairs count equally.
+        Column of the weights of labelled pairs; a weight is the inverse of the probability that the pair was drawn. By
+        default, all pairs count equally.
     sources : tuple of str or False, optional
         Names of the tables of the left and the right items, as for `Clustering.from_links`.
     item, cluster : str or list of str
@@ -692,25 +694,25 @@ def estimate_pairs(
     by_stratum : bool
         Whether to estimate the scores of each stratum, over its items, instead of the overall scores.
     level : float
-        The confidence of the intervals.
+        The confidence level of the intervals.
 
     Returns
     -------
     PairEstimates
         A table whose text form begins with sentences on how much of the splitting and merging is right (`sentences`).
-        Its columns are stratum (if requested); score, which is the score that the pairs were drawn for and others
-        that are sums over the same pairs; estimate, se, low, high; n_judged, n_unsure and n_unjudged, the numbers of
+        Its columns are stratum (if requested); score, with the score that the pairs were drawn for and other scores
+        that are sums over the same pairs; estimate, se, low and high; n_judged, n_unsure and n_unjudged, the numbers of
         draws for this score that are judged "same" or "different", are "unsure", or have no verdict; and low_unsure
-        and high_unsure, the estimates if all unsure pairs went one way, or the other. For labelled pairs: run (if
-        there are several); the scores pair_precision, pair_recall and pair_f1; in addition n_components, the number
-        of groups of pairs that share items, and n_outside, the number of pairs with an item that is in no cluster;
-        n_judged is the number of pairs that count for the score.
+        and high_unsure, the estimates if all unsure pairs were decided one way or the other. For labelled pairs, the
+        table also has run (if there are several), n_components (the number of groups of pairs that share items) and
+        n_outside (the number of pairs with an item that is in no cluster). The scores are then pair_precision,
+        pair_recall and pair_f1, and n_judged is the number of pairs that count for the score.
 
     Raises
     ------
     JudgementError
         If a verdict is invalid, two verdicts on the same two items differ, a stratum has no verdicts, pairs are
-        missing, or a column was changed; or if, in labelled pairs, an item is paired with itself.
+        missing, a column was changed, or a labelled pair consists of an item and itself.
     AlignmentError
         If no item of labelled pairs is in the prediction.
     OverlapError
@@ -722,30 +724,31 @@ def estimate_pairs(
     ColumnError
         If a column is missing, or has values other than numbers.
     OptionError
-        If `by_stratum` is neither True nor False, or `level` is not a confidence.
+        If `by_stratum` is neither True nor False, or `level` is not between 0 and 1.
 
     Notes
     -----
     If n draws of a stratum whose pairs add up to z are judged, and k of them count, the estimate is the sum over
     strata of sign z k / n, plus self_pairs for delta_precision. Its standard error is the root of the sum of z² (k/n)
     (1 - k/n) / (n - 1), which is unknown if only one draw of a stratum is judged. "different" counts for good_split
-    and bad_merge, "same" for bad_split, good_merge and delta_precision. Intervals are those of the score test, which
-    with one stratum is Wilson's interval for k / n, times z: in simulated samples of 40 to 300 pairs, 95 % intervals
-    covered the score in 92 to 98 %. A pair that is drawn repeatedly shares the verdict of its first row. Estimates
-    are unbiased. Intervals are limited to the values that the verdicts leave possible, so an estimate may lie
-    outside: if all pairs are judged, both ends are the score itself, which the sentences then state. Unsure pairs are
-    excluded, as if they were like the judged ones; low_unsure and high_unsure show how much depends on this. Pairs
-    without a verdict are excluded as well: judges may stop anywhere, because the first pairs of a sample are
-    themselves a sample. An EvaluationWarning names pairs that were skipped before that point, and strata whose
-    verdicts are all "unsure"; the overall scores are then those of the items of the other strata, and NaN if there
-    are none.
+    and bad_merge; "same" counts for bad_split, good_merge and delta_precision. Intervals are those of the score test,
+    which for a single stratum give Wilson's interval for k / n, times z. In simulated samples of 40 to 300 pairs, 95 %
+    intervals covered the score in 92 to 98 % of samples. A pair that is drawn repeatedly shares the verdict of its
+    first row. Estimates are unbiased. Intervals are limited to the values that the verdicts leave possible, so an
+    estimate may lie outside its interval; if all pairs are judged, both ends are the score itself, and the sentences
+    say so. Unsure pairs are excluded, as if they were like the judged pairs; low_unsure and high_unsure show how much
+    depends on this. Pairs without a verdict are excluded as well: judges may stop anywhere, because the first pairs of
+    a sample are themselves a sample. An EvaluationWarning names pairs that were skipped before that point, and strata
+    whose verdicts are all "unsure". The overall scores are then those of the items of the other strata, and NaN if
+    there are none.
 
-    For labelled pairs, a score is a ratio of sums of weights: the pairs that are together and match, relative to
-    those that are together (precision) or to the matches (recall), and twice the former relative to the sum of the
-    latter two (F1). Its standard error is that of a ratio R over m groups, the connected components of the judged
-    pairs: the root of m / (m - 1) times the sum of ((a - R b) / B)², where a and b are the sums of a group, B is the
-    sum of all b, and groups with b = 0 are ignored. A sample that was not drawn at random says nothing about other
-    pairs, and no sample says anything about pairs that no blocking rule proposed.
+    For labelled pairs, a score is a ratio of sums of weights. Precision is the weight of the pairs that are together
+    and match, divided by the weight of the pairs that are together; recall is the same weight divided by the weight of
+    the matches; and F1 is twice that weight divided by the sum of the other two. The standard error is that of a ratio
+    R over m groups, the connected components of the judged pairs: the root of m / (m - 1) times the sum of
+    ((a - R b) / B)², where a and b are the sums of a group, B is the sum of all b, and groups with b = 0 are ignored. A
+    sample that was not drawn at random says nothing about other pairs, and no sample says anything about pairs that no
+    blocking rule proposed.
 
     References
     ----------
@@ -755,8 +758,8 @@ def estimate_pairs(
 
     Examples
     --------
-    A change separated items from 0.2 of their clusters on average. Four pairs were drawn and three judged, two of these
-    as rightly separated: the estimate is 0.2 * 2 / 3, its error 0.2 * sqrt(2 / 3 * 1 / 3 / 2).
+    A change separated items from 0.2 of their clusters on average. Four pairs were drawn and three judged, two of them
+    as rightly separated. The estimate is 0.2 * 2 / 3, and its standard error is 0.2 * sqrt(2 / 3 * 1 / 3 / 2).
 
     >>> import fastbcubed as fb
     >>> labelled = {
@@ -771,7 +774,7 @@ def estimate_pairs(
     <BLANKLINE>
     2 rows
 
-    Two of three labelled pairs match; the prediction joins one of these, and also the third pair.
+    Two of three labelled pairs match; the prediction joins one of these two, and also the third pair.
 
     >>> labelled = [("a", "b", "same"), ("a", "c", "same"), ("d", "e", "different")]
     >>> found = fb.estimate_pairs(labelled, prediction={"a": 1, "b": 1, "c": 2, "d": 3, "e": 3})

@@ -79,7 +79,7 @@ F1_OF = {name: f1 for f1, name in F_OF_BETA.items()}
 class EstimatedComparison(Comparison):
     """Several runs, estimated from one sample of complete true clusters, and the differences between them.
 
-    Returned by `fastbcubed.estimate` for runs by name. ``cmp["old"]`` is the `Estimates` of a run. Deltas, ranks, the
+    `fastbcubed.estimate` returns it for runs by name. ``cmp["old"]`` is the `Estimates` of a run. Deltas, ranks, the
     ranking, the best run, other baselines, the text form and reports work as in a `Comparison`; items and clusters
     are not available.
 
@@ -126,7 +126,7 @@ class EstimatedComparison(Comparison):
 
     @property
     def metrics(self) -> list[Metric]:
-        """The estimated scores, without those that describe the true clusters."""
+        """The estimated scores, except those that describe the true clusters."""
         names = [name for name in self._estimates(self.baseline).estimated if name not in DESCRIPTIVE]
         return [METRICS.get(name) or replace(METRICS[F1_OF[name]], name=name) for name in names]
 
@@ -148,7 +148,7 @@ class EstimatedComparison(Comparison):
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """Warnings and notes of the estimates: code, level (warning or note), message, the runs concerned, values."""
+        """Warnings and notes: the code, level (warning or note), message, runs concerned and values of each."""
         return rankings.shared_notices(self)
 
     # Figures
@@ -159,7 +159,7 @@ class EstimatedComparison(Comparison):
         Returns
         -------
         Table
-            run, then the columns of `Estimates.scores`.
+            The column run, and the columns of `Estimates.scores`.
         """
         tables = [self._estimates(name).scores().to_arrow() for name in self]
         runs = from_texts([name for name, own in zip(self, tables, strict=True) for _ in range(own.num_rows)])
@@ -173,8 +173,8 @@ class EstimatedComparison(Comparison):
         Returns
         -------
         Table
-            run, n_items, n_clusters, n_missing (sampled items missing from the run), truth_coverage (the share of
-            sampled items in the run).
+            The columns run, n_items, n_clusters, n_missing (the number of sampled items missing from the run) and
+            truth_coverage (the share of sampled items in the run).
         """
         own = [self._estimates(name).summary for name in self]
         columns: dict[str, Any] = {"run": from_texts(list(self))}
@@ -248,22 +248,22 @@ class EstimatedComparison(Comparison):
         return super()._copy(runs, baseline)
 
     def deltas(self, *, adjust: str = "bonferroni") -> Table:
-        """Return how the estimates of each experiment differ from the baseline's, as `Comparison.deltas` does.
+        """Return the differences of each experiment's estimates from the baseline's, as `Comparison.deltas` does.
 
         Runs are paired by the drawn clusters. A run with the same clusters as the baseline differs by 0 (0 to 0); if
-        a run differs in no sampled cluster, the interval covers what the sampled clusters do not rule out.
+        a run differs in none of the sampled clusters, the interval covers what these clusters do not rule out.
         """
         return self._deltas(adjusted(self.level, len(self.experiments), adjust))
 
     def slices(
         self, by: SliceKey, *, deltas: bool = True, order_by: str | None = None, limit: int | None = None
     ) -> Table:
-        """Return the estimates of all runs by slice, and how they differ from the baseline's.
+        """Return the estimates of all runs by slice, and their differences from the baseline's.
 
         Parameters
         ----------
         by : str, Bins, or tuple of these
-            Columns of the sample that `slices` of `estimate` named.
+            Columns of the sample that were passed as `slices` to `estimate`.
         deltas : bool
             Whether to add the differences from the baseline.
         order_by, limit
@@ -272,8 +272,8 @@ class EstimatedComparison(Comparison):
         Returns
         -------
         Table
-            run, then the columns of `Estimates.slices`; with `deltas`, also _delta, _delta_se, _delta_low and
-            _delta_high of each score: null for the baseline, and in slices with fewer than ten draws.
+            The column run, and the columns of `Estimates.slices`. With `deltas`, each score also has _delta, _delta_se,
+            _delta_low and _delta_high, which are null for the baseline and in slices with fewer than ten draws.
 
         Raises
         ------
@@ -373,7 +373,7 @@ class EstimatedComparison(Comparison):
     # Not available for estimates
 
     def items(self, *args: Any, **options: Any) -> NoReturn:
-        """Raise NotKeptError: only sampled items are known; `compare` lists these."""
+        """Raise NotKeptError, because only sampled items are known; `compare` can list them."""
         raise NotKeptError(
             "estimates cover all items, so they list no items or clusters. To see those of the sample, pass "
             f"it to compare with {arg('unmatched', {'truth': 'singleton', 'prediction': 'outside'})}"
@@ -394,25 +394,25 @@ class EstimatedComparison(Comparison):
     # Gates
 
     def check(self, *gates: str, worse: Mapping[str, float | str] | None = None) -> Table:
-        """Raise GateError, an AssertionError, unless the estimates of all runs meet their bounds.
+        """Raise GateError, which is an AssertionError, unless the estimates of all runs meet their bounds.
 
         Parameters
         ----------
         *gates : str
-            Bounds on scores of each run, as `Estimates.check` takes them.
+            Bounds on scores of each run, as for `Estimates.check`.
         worse : dict of str to float or "significant", optional
-            How much worse than the baseline a score may be; with "significant", it must not be worse by a difference
-            whose interval excludes 0.
+            How much worse than the baseline a score may be. "significant" means that it must not be worse by a
+            difference whose interval excludes 0.
 
         Returns
         -------
         Table
-            gate, passed, value, at_least, at_most.
+            The columns gate, passed, value, at_least and at_most.
 
         Raises
         ------
         GateError
-            If an estimate does not meet its bound, or is unknown.
+            If an estimate does not meet its bound or is unknown.
 
         Examples
         --------

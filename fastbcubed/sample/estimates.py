@@ -84,31 +84,32 @@ _SUMMARY = {
 class Estimates(Result):
     """Scores of a prediction, estimated from a sample of complete true clusters.
 
-    Returned by `fastbcubed.estimate`. Each estimate is also an attribute.
+    `fastbcubed.estimate` returns it. Each estimate is also an attribute.
 
     Attributes
     ----------
     overall : Scores
         The estimates.
     errors : Scores
-        Their standard errors; NaN if the sample does not determine them.
+        The standard errors of the estimates; NaN if the sample does not determine them.
     unadjusted : Scores
         The plain ratios, before the correction for the bias of a ratio.
     summary : dict
-        "sample": n_clusters, n_draws, n_items, n_missing, n_singletons, largest, effective (the effective number of
-        clusters), n_null and n_duplicates (rows with a null cluster, and rows dropped because they repeat an earlier
-        one). "true", as estimated from the sample: mean_cluster_size, matching_rate, and hill, the effective number
-        of cluster sizes of order 0, 1 and 2. "pred": n_items, n_clusters, mean_cluster_size, n_null, n_duplicates.
+        "sample" has n_clusters, n_draws, n_items, n_missing, n_singletons, largest, effective (the effective number of
+        clusters), n_null (the number of rows with a null cluster) and n_duplicates (the number of rows dropped because
+        they repeat an earlier row). "true" has mean_cluster_size, matching_rate and hill (the effective number of
+        cluster sizes of order 0, 1 and 2), as estimated from the sample. "pred" has n_items, n_clusters,
+        mean_cluster_size, n_null and n_duplicates.
     definition : dict
         How the sample was drawn, and the policies.
     names : dict
         The names of the sample and the prediction.
     warnings : list of dict
-        Warnings and notes: code, level (warning or note), message, and values.
+        Warnings and notes: the code, level (warning or note), message and values of each.
     level : float
-        The confidence of intervals.
+        The confidence level of intervals.
     not_computed : dict of str to str
-        Scores of requested families that cannot be estimated, and the reasons.
+        Scores of the requested families that cannot be estimated, and the reasons.
     reading : dict
         How the columns of sample and prediction were read; see `Evaluation`.
     sliced : dict of str to Table
@@ -136,17 +137,17 @@ class Estimates(Result):
 
     @property
     def overall(self) -> Scores:
-        """The estimates by name."""
+        """The estimates by name of the score."""
         return Scores({name: each.value for name, each in self.estimated.items()})
 
     @property
     def errors(self) -> Scores:
-        """Standard errors by name."""
+        """The standard errors of the estimates by name of the score."""
         return Scores({name: each.error for name, each in self.estimated.items()})
 
     @property
     def unadjusted(self) -> Scores:
-        """Plain ratios by name."""
+        """The plain ratios, without the bias correction, by name of the score."""
         return Scores({name: each.unadjusted for name, each in self.estimated.items()})
 
     def __getattr__(self, name: str) -> float:
@@ -168,28 +169,29 @@ class Estimates(Result):
         which : str
             A score, such as "f1".
         level : float, optional
-            The confidence; by default that of the call.
+            The confidence level; by default, the level passed to `estimate`.
 
         Returns
         -------
         Interval
-            low and high, by Student's t. There are fewer degrees of freedom than draws if a few draws contribute most
-            of the error (`df` of `scores`). The interval is symmetric in the log odds of a rate, so that it stays
-            within 0 and 1, and in the logarithm of the excess of a mean size over 1. It is symmetric about the
-            estimate itself if this is outside the range of the score and, truncated to that range, for scores whose
-            estimates may be outside it: precision and F of clusters and of MUC. If all sampled clusters are right, or
-            all are wrong, it covers every share q of clusters of the other kind that n clusters of equal weight do
-            not rule out: up to (1 - q)^n = (1 - level) / 2. It is NaN for a single cluster, if nothing was observed,
-            and for a mean size if all sampled clusters have the same size, because nothing shows how large others may
-            be. It is the estimate itself in a census, and if all clusters are partly right in the same way.
+            The ends low and high, by Student's t. There are fewer degrees of freedom than draws if a few draws
+            contribute most of the error (see `df` of `scores`). The interval of a rate is symmetric in the log odds and
+            so stays within 0 and 1; that of a mean size is symmetric in the logarithm of the excess over 1. If an
+            estimate is outside the range of its score, the interval is symmetric about the estimate. This is also true
+            of scores whose estimates may be outside the range (precision and F of clusters and of MUC), but their
+            intervals are truncated to the range. If all sampled clusters are right, or all are wrong, the interval
+            covers every share q of clusters of the other kind that n clusters of equal weight do not rule out: up to
+            (1 - q)^n = (1 - level) / 2. It is NaN for a single cluster, if nothing was observed, and for a mean size if
+            all sampled clusters have the same size, because nothing shows how large others may be. It is the estimate
+            itself in a census, and if all clusters are partly right in the same way.
 
         Notes
         -----
-        In 1,000 simulated samples of 200 and of 400 true clusters, where a tenth of the predicted clusters merged
+        In 1,000 simulated samples of 200 and of 400 true clusters, in which a tenth of the predicted clusters merged
         three, six or fifteen true clusters, 95 % intervals covered the scores of the population in 92 to 97 % of
-        samples; they covered recall by item and by true cluster, which few clusters reduced, in 95 to 99 %, and
-        pair_recall in 91 to 97 %. Drawing two merged clusters together makes no difference, because the errors of
-        each do not depend on the other.
+        samples. The intervals covered recall by item and by true cluster, which only few clusters reduced, in 95 to
+        99 % of samples, and pair_recall in 91 to 97 %. Whether two merged clusters are drawn together makes no
+        difference, because the errors of each do not depend on the other.
 
         Examples
         --------
@@ -228,19 +230,19 @@ class Estimates(Result):
     def scores(self, *, level: float | None = None) -> Table:
         """Return the estimates with standard errors and intervals.
 
-        `to_pandas`, `to_polars` and `to_arrow` of the estimates convert this table.
+        The methods `to_pandas`, `to_polars` and `to_arrow` of the estimates convert this table.
 
         Parameters
         ----------
         level : float, optional
-            The confidence; by default that of the call.
+            The confidence level; by default, the level passed to `estimate`.
 
         Returns
         -------
         Table
-            score, estimate, se, low, high, unadjusted, n_clusters (the number of draws that are informative: for pair
-            scores, those with pairs), df (the degrees of freedom: far fewer than n_clusters if a few clusters
-            contribute most of the error).
+            The columns score, estimate, se, low, high, unadjusted, n_clusters (the number of informative draws; for
+            pair scores, those with pairs) and df (the degrees of freedom, which are far fewer than n_clusters if a few
+            clusters contribute most of the error).
 
         Examples
         --------
@@ -267,18 +269,18 @@ class Estimates(Result):
     estimates = under_old_name(scores, "estimates")
 
     def slices(self, by: SliceKey) -> Table:
-        """Return the estimates of means over items, and their F, by slice.
+        """Return the estimates of means over items, and of their F, by slice.
 
         Parameters
         ----------
         by : str, Bins, or tuple of these
-            Columns of the sample that `slices` of `estimate` named.
+            Columns of the sample that were passed as `slices` to `estimate`.
 
         Returns
         -------
         Table
-            The slice, n_items (sampled ones), n_clusters (draws with such items); then each score, with _se, _low and
-            _high: null in a slice of fewer than ten draws.
+            The slice, n_items (the number of sampled items), n_clusters (the number of draws with such items), and each
+            score followed by its _se, _low and _high, which are null in a slice with fewer than ten draws.
 
         Raises
         ------
@@ -292,7 +294,7 @@ class Estimates(Result):
         >>> clusters, parts = [k // 2 for k in range(24)], ["x"] * 20 + ["y"] * 4
         >>> sample = pa.table({"item": range(24), "cluster": clusters, "part": parts})
         >>> est = fb.estimate(sample, dict(enumerate([-1, *clusters[1:]])), metrics="recall", slices="part")
-        >>> est.slices("part").select(["part", "n_items", "n_clusters", "recall"])  # 19 / 20, and too few clusters
+        >>> est.slices("part").select(["part", "n_items", "n_clusters", "recall"])  # 19 / 20; too few clusters
         part  n_items  n_clusters   recall
         x          20          10  0.95000
         y           4           2
@@ -305,20 +307,20 @@ class Estimates(Result):
         return self.sliced[name]
 
     def check(self, *gates: str, **scores: float) -> Table:
-        """Raise GateError, an AssertionError, unless all estimates meet their bounds.
+        """Raise GateError, which is an AssertionError, unless all estimates meet their bounds.
 
         Parameters
         ----------
         *gates : str
-            Required bounds, such as "f1>=0.9", "f1.low>=0.8" on an end of the interval, or of a requested slice
-            "f1>=0.9@country=US".
+            Required bounds, such as "f1>=0.9" on an estimate, "f1.low>=0.8" on an end of its interval, or
+            "f1>=0.9@country=US" in a requested slice.
         **scores : float
-            Minimums of scores; maximums for scores where lower is better.
+            Minimums of scores; maximums of scores for which lower is better.
 
         Returns
         -------
         Table
-            gate, passed, value, at_least, at_most.
+            The columns gate, passed, value, at_least and at_most.
 
         Raises
         ------
@@ -343,7 +345,8 @@ class Estimates(Result):
         Parameters
         ----------
         directory : path
-            Created if it does not exist. Files of an earlier result in it are replaced, all at the end.
+            The directory, which is created if it does not exist. Files of an earlier result in it are replaced, all of
+            them at the end.
 
         Examples
         --------

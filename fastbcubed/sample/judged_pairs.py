@@ -56,16 +56,16 @@ KINDS = {"split": "splitting", "merge": "merging"}
 class PairEstimates(Table, Result):
     """Scores of a change, or of clusterings, estimated from judged pairs, as a table that prints the verdict first.
 
-    Returned by `fastbcubed.estimate_pairs`.
+    `fastbcubed.estimate_pairs` returns it.
 
     Attributes
     ----------
     sentences : list of str
-        How much of the splitting and merging is right, and how certain this is; by stratum, if there are strata. For
-        labelled pairs, the shares of pairs in one cluster that match and of matches that are in one cluster, and what
-        these do not cover.
+        Sentences on how much of the splitting and merging is right, and how certain this is; by stratum, if there are
+        strata. For labelled pairs, they give the share of the pairs in one cluster that match and the share of the
+        matches that are in one cluster, and say what these shares do not cover.
     level : float
-        The confidence of the intervals.
+        The confidence level of the intervals.
     weight : str or None
         The column of weights of labelled pairs, if any.
     reading : dict
@@ -112,7 +112,8 @@ class PairEstimates(Table, Result):
         Parameters
         ----------
         directory : path
-            Created if it does not exist. Files of an earlier result in it are replaced, all at the end.
+            The directory, which is created if it does not exist. Files of an earlier result in it are replaced, all of
+            them at the end.
         """
         save_tables(directory, "pairs", self.to_dict(), {"estimates": self})
 

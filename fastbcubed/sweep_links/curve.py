@@ -426,27 +426,27 @@ class Best:
     score : str
         The requested score or cost.
     value : float
-        Its value at the threshold.
+        The value of this score at the threshold.
     threshold : float
-        The strongest threshold that gives this value, a score of a link; infinite if it is best to use no links, or
-        only those with infinite scores.
+        The strongest threshold that gives this value, which is the score of a link; infinite if it is best to use no
+        links, or only those with infinite scores.
     until : float or None
         The next score at which clusters merge: every threshold before it gives the same clusters as this one. None if
-        there is none.
+        there is no such score.
     figures : dict
         All columns of the curve at the threshold.
     where : str
-        The conditions.
+        The conditions that the threshold meets.
     strongest : bool
         Whether there is no stronger link.
     shown, shown_until : str
         The threshold and the next score in text form, with few digits; all thresholds between them give the same
         clusters.
     as_good : tuple of float
-        The weakest and the strongest threshold between which all are as good: worse by at most 0.005, or by 0.5 % of
-        a cost, and meeting the conditions.
+        The weakest and the strongest threshold between which all thresholds are about as good: they meet the
+        conditions, and their scores are worse by at most 0.005, or by 0.5 % for a cost.
     shown_as_good : tuple of str
-        Both, in text form.
+        Both thresholds, in text form.
     """
 
     score: str

@@ -45,23 +45,24 @@ class Recalls(NamedTuple):
 
 @dataclass(frozen=True)
 class Stages:
-    """The recall lost before scoring, by the threshold, and by merging; returned by `Sweep.stages`.
+    """The recall lost before scoring, by the threshold, and by merging, as returned by `Sweep.stages`.
 
     Attributes
     ----------
     threshold : float
         The threshold; `shown` is its text form.
     n_links, n_right : int
-        Numbers of candidate links, and of those whose items are in one true cluster.
+        Number of candidate links, and number of those whose items are in one true cluster.
     n_used, n_used_right : int
         The same numbers for the links that the threshold uses.
     n_unjudged : int
         Number of links with an item whose true cluster is unknown, such as an item that only the links have.
     recalls : dict of str to Recalls
-        For recall and pair_recall, where defined: candidates (if every link were judged correctly), used (if those
-        that the threshold uses were), found (of the actual clusters), and `lost`, the part of each stage.
+        For recall and pair_recall, if defined: candidates (if every link were judged correctly), used (if the links
+        that the threshold uses were judged correctly), found (for the actual clusters), and `lost`, the loss at each
+        stage.
     one_score : bool
-        Whether all links have one score.
+        Whether all links have the same score.
     """
 
     threshold: float

@@ -94,10 +94,10 @@ def sweep(
     threads: int | None = None,
     progress: Progress = None,
 ) -> Sweep:
-    """Score the clusters formed by links at every threshold, to choose the best one and find the costliest merges.
+    """Score the clusters formed by links at every threshold, to choose the best threshold and find costly merges.
 
     A threshold uses the links with at least that score. The clusters are the connected components of these links, and
-    items without such a link are singletons. Every value equals that of `evaluate` on the same clusters.
+    items without such a link are singletons. All values equal those of `evaluate` for the same clusters.
 
     Parameters
     ----------
@@ -106,21 +106,22 @@ def sweep(
     edges : table, path, or list of tuples
         One row per link: two items and a score. Links may be repeated, reversed, or from an item to itself.
     left, right : str or list of str, optional
-        Columns of the two items; a list makes a composite id. By default, those of Splink, dedupe, Zingg and others
-        are recognised.
+        Columns of the two items; a list makes a composite id. By default, the columns of Splink, dedupe, Zingg and
+        other tools are recognised.
     score : str, optional
         Column of scores, probabilities or weights; by default, it is recognised in the same way.
     verdict : str or False, optional
-        Column that says whether two items match, as for `Clustering.from_links`: other pairs connect at no threshold,
-        and a warning counts those that are connected through other links. False says that there is no such column.
+        Column that says whether two items match, as for `Clustering.from_links`. Pairs that do not match connect at no
+        threshold, and a warning counts those that are connected through other links. False says that there is no such
+        column.
     sources : tuple of str or False, optional
         Names of the tables of the left and the right items, as for `Clustering.from_links`.
     items : array-like or table, optional
-        The complete list of items, so that links with other items are an error; items without a link are singletons.
+        The complete list of items. Links with other items are then an error; items without a link are singletons.
     thresholds : list of float, optional
         Thresholds to list in `Sweep.points()`, which also has the scores that cannot be updated at every threshold.
     ascending : bool
-        Whether low scores mean strong links, as with distances: a threshold then uses the links at or below it.
+        Whether low scores mean strong links, as with distances. A threshold then uses the links at or below it.
     item, cluster : str or list of str
         Columns of the truth, as for `evaluate`.
     weight, attributes, nulls, duplicates, noise
@@ -129,17 +130,17 @@ def sweep(
         Slices for which `Sweep.sliced` lists the best threshold; see `Sweep.slices`.
     metrics : str, callable, or iterable of these, optional
         Scores or families. Precision, recall, their F, over- and under-merge rates, pair scores, ELM (without
-        weights) and entropies are updated at every threshold; others need `thresholds`. By default, most of the
-        former.
+        weights) and entropies are updated at every threshold; other scores require `thresholds`. The default is most of
+        the scores that are updated at every threshold.
     beta : float
         Weight of recall in F; any value other than 1 adds fbeta.
     unmatched : {"drop", "raise", "singleton", "outside"} or dict, optional
         As for `evaluate`. By default, items that only the truth has are singletons, because they have no link, unless
-        `items` lists all items. Items that are not scored still connect others.
+        `items` lists all items. Items that are not scored still connect other items.
     memory_limit : int or str, optional
-        Bytes by which the process may grow, or a string such as "8GiB". Sweeps do not spill to disk: one that needs
-        more raises an error that states how much, before the links are read or as soon as the need is known. No limit
-        by default.
+        Bytes by which the process may grow, or a string such as "8GiB"; no limit by default. Sweeps do not spill to
+        disk: a sweep that needs more raises an error that states how much it needs, before the links are read or as
+        soon as the need is known.
     threads, progress
         As for `evaluate`.
 
@@ -152,18 +153,18 @@ def sweep(
     OptionError
         If the sweep needs more than the memory limit.
     FastBCubedError
-        One of its subclasses, whose message says what is wrong with the input, where, and what to do.
+        A subclass of it is raised, whose message says what is wrong with the input, where, and what to do.
 
     Notes
     -----
-    Links are sorted by score and joined once, which gives a tree of merges. The overlaps of clusters and true
+    Links are sorted by score and joined once, which gives a tree of merges. The overlaps of predicted and true
     clusters change only where two clusters merge: a pair of items of one true cluster counts from the lowest merge
-    that joins them, and these merges are counted part by part. So all thresholds together cost O((n + m) log n) for n
-    items and m links. Memory is 32 bytes per link at first and 16 after joining, plus 250 bytes per item with all
-    scores, or 180 with only precision, recall and F1. Methods of the result need more, and check the limit first:
-    `Sweep.merges` takes 130 bytes per item.
+    that joins them, and these merges are counted part by part. So the run time for all thresholds together is
+    O((n + m) log n) for n items and m links. Memory is 32 bytes per link at first and 16 bytes per link after joining,
+    plus 250 bytes per item with all scores, or 180 bytes per item with only precision, recall and F1. Methods of the
+    result need more memory and check the limit first: `Sweep.merges` takes 130 bytes per item.
 
-    Links with the same score are used together, so that a threshold lies between two different scores.
+    Links with the same score are used together, so a threshold lies between two different scores.
 
     References
     ----------

@@ -67,8 +67,8 @@ if TYPE_CHECKING:
 class Sweep(Result):
     """All match thresholds at once: the clusters of links at each threshold, scored against the truth.
 
-    Returned by `fastbcubed.sweep`. A threshold uses the links with at least that score, or at most that score if low
-    scores mean strong links (`ascending`); the clusters are the connected components of these links. They change only
+    `fastbcubed.sweep` returns it. A threshold uses the links with at least that score or, if low scores mean strong
+    links (`ascending`), at most that score. The clusters are the connected components of these links. They change only
     at scores of links, so the values at these scores cover all thresholds.
 
     Attributes
@@ -82,17 +82,17 @@ class Sweep(Result):
     others : list of Metric
         Scores that are known only at the requested thresholds, as `points()` lists them.
     not_computed : dict of str to str
-        Scores that are not defined for this input or cannot be updated, and the reasons.
+        Scores that are not defined for this input or cannot be updated at every threshold, and the reasons.
     coverage : Coverage
         The extent to which truth and links have the same items.
     policies : Policies
-        How items missing from one side were treated.
+        The policies for items missing from one side, null clusters, duplicates and noise.
     asked : list of float
         The requested thresholds.
     warnings : list of dict
         Warnings and notes: the code, level, message and values of each.
     sliced : dict of str to Table
-        The best thresholds of requested slices.
+        The best thresholds of the requested slices.
     reading : dict
         How the columns of truth and links were read; see `Evaluation`.
 
@@ -134,23 +134,23 @@ class Sweep(Result):
     def curve(self, *, limit: int | None = 1000, errors: bool = False) -> Table:
         """Return the scores by threshold, from no links to all links.
 
-        `to_pandas`, `to_polars` and `to_arrow` of the sweep convert this table.
+        The methods `to_pandas`, `to_polars` and `to_arrow` of the sweep convert this table.
 
         Parameters
         ----------
         limit : int or None
-            Maximum number of rows: the first, the last, those where a score is best or worst, and others spaced evenly
-            by the change in scores. None for all thresholds at which clusters change.
+            Maximum number of rows; None for all thresholds at which clusters change. The rows listed are the first, the
+            last, those at which a score is best or worst, and others spaced evenly by the change in scores.
         errors : bool
             Whether to add standard errors, as columns such as f1_se. The units are the same at all thresholds: the
             components of the truth and the clusters at the weakest threshold at which their effective number is at
-            least a quarter of the number of true clusters. At weaker thresholds, errors are NaN, with a warning.
+            least a quarter of the number of true clusters. At weaker thresholds, they are NaN, and there is a warning.
 
         Returns
         -------
         Table
-            threshold, clusters, largest, singletons (all in scored items) and the scores. The first row has an
-            infinite threshold and uses no links, unless a link has this score.
+            The columns threshold, clusters, largest and singletons (which count only scored items) and the scores. The
+            first row has an infinite threshold and uses no links, unless a link has this score.
 
         Raises
         ------
@@ -184,15 +184,15 @@ class Sweep(Result):
         score : str
             A score of the curve.
         threshold : float, optional
-            By default, that of the best score; the interval then allows for its choice, as in `chosen`.
+            By default, the threshold of the best score; the interval then allows for its choice, as in `chosen`.
         level : float
-            The confidence.
+            The confidence level.
 
         Returns
         -------
         Interval
-            low and high, as in `Evaluation.interval`. The units are those of `curve`; at a weaker threshold, they are
-            the components of the truth and the clusters of all links, with a warning.
+            The ends low and high, as in `Evaluation.interval`. The units are those of `curve`; at a weaker threshold,
+            they are the components of the truth and the clusters of all links, and a warning says so.
 
         Raises
         ------
@@ -227,27 +227,27 @@ class Sweep(Result):
         draws: int = 1000,
         seed: int = 0,
     ) -> Chosen:
-        """Return the best threshold with intervals that allow for its choice on the same data.
+        """Return the best threshold, with intervals that allow for its choice on the same data.
 
         The best threshold on these data owes its score partly to chance, so its score on other data is lower. The units
         of `curve` are resampled, and the score at the best threshold of each resample is compared with that at the same
-        threshold on all data. Thresholds weaker than that of the units are ignored, unless the best is weaker.
+        threshold on all data. Thresholds weaker than that of the units are ignored, unless the best one is weaker.
 
         Parameters
         ----------
         score, where
             As for `best`. Conditions on clusters, largest and singletons always apply to the original data.
         level : float
-            The confidence.
+            The confidence level.
         draws : int
             Number of resamples; each takes about as long as computing the scores along the curve.
         seed : int
-            Seed of the resamples. The same seed gives the same resamples, whatever the order of rows.
+            Seed of the resamples. The same seed gives the same resamples, regardless of the order of rows.
 
         Returns
         -------
         Chosen
-            best, low and high of the score, expected, optimism, threshold_low and threshold_high.
+            The result, with best, low and high of the score, expected, optimism, threshold_low and threshold_high.
 
         Raises
         ------
@@ -315,19 +315,19 @@ class Sweep(Result):
             A score of the curve; or a cost to minimise: an expression of numbers, scores, and the columns clusters,
             largest and singletons of the curve, with + - * / and parentheses, such as "5*pair_fp + pair_fn".
         where : str or list of str, optional
-            Required bounds: "precision >= 0.98", or several such conditions joined by "and"; on scores, on clusters,
-            largest, singletons and threshold.
+            Required bounds on scores, clusters, largest, singletons or threshold, such as "precision >= 0.98"; several
+            conditions are joined by "and".
 
         Returns
         -------
         Best
-            If several thresholds are equally good, up to rounding, the strongest of them. Thresholds at which the
-            score or cost is undefined or infinite are not considered.
+            The best threshold; if several are equally good, up to rounding, the strongest of them. Thresholds at which
+            the score or cost is undefined or infinite are not considered.
 
         Raises
         ------
         MetricError
-            If the curve has no such score.
+            If the curve does not have the score.
         OptionError
             If no threshold meets the conditions, or the score or cost is not finite at any threshold that meets them.
 
@@ -376,7 +376,7 @@ class Sweep(Result):
         threshold : float
             The score of a link, or any other number.
         stronger : bool
-            Whether to round to a stronger score rather than to a weaker one, which gives the same clusters.
+            Whether to round to a stronger score rather than a weaker one; a weaker one gives the same clusters.
 
         Returns
         -------
@@ -444,11 +444,11 @@ class Sweep(Result):
         Returns
         -------
         Table
-            A row for each of `asked`, with the columns of `curve` and the scores of `others`.
+            A row for each requested threshold, with the columns of `curve` and the scores of `others`.
 
         Examples
         --------
-        At 0.4 all links are used, and all items are in one cluster.
+        At 0.4, all links are used, and all items are in one cluster.
 
         >>> import fastbcubed as fb
         >>> links = [("a", "b", 0.9), ("b", "c", 0.4), ("c", "d", 0.8)]
@@ -479,12 +479,12 @@ class Sweep(Result):
         Parameters
         ----------
         threshold : float
-            Any number; links with exactly this score are used.
+            Any number; links with exactly this score are also used.
 
         Returns
         -------
         Clustering
-            One row per item of the links or of `items`. Clusters are numbered from 0 in the order of first items.
+            One row per item of the links or of `items`. Clusters are numbered from 0 in the order of their first items.
         """
         items = None if self._alignment.truth.items is None else self.links.items
         threshold = as_threshold(threshold)
@@ -503,12 +503,12 @@ class Sweep(Result):
         Parameters
         ----------
         thresholds : list of float
-            Each becomes a column, named as in Splink: "cluster_p_0_9" for a probability, otherwise "cluster_0_9".
+            The thresholds, whose columns are named as in Splink: "cluster_p_0_9" for a probability, else "cluster_0_9".
 
         Returns
         -------
         Table
-            The item, in a column or the columns of a composite id, and a column of clusters for each threshold.
+            The item (one column, or several for a composite id) and a column of clusters for each threshold.
         """
         columns: dict[str, Any] = {}
         if self._alignment.truth.items is None:
@@ -527,7 +527,7 @@ class Sweep(Result):
         Parameters
         ----------
         threshold : float, optional
-            By default, that of the best F1.
+            By default, the threshold with the best F1.
         **options
             Arguments of `fastbcubed.evaluate`, which replace those passed to the sweep.
 
@@ -555,33 +555,33 @@ class Sweep(Result):
         where: str | Iterable[str] | None = None,
         errors: bool = False,
     ) -> Table:
-        """Return the best threshold of each slice, and what the slice loses at the common threshold.
+        """Return the best threshold of each slice, and how much its score is worse at the common threshold.
 
         Parameters
         ----------
         key : str, Bins, tuple of these, or mapping
-            As for `Evaluation.slices`: an attribute, several crossed, or named subsets; "true_size", but not
-            "pred_size", which depends on the threshold.
+            As for `Evaluation.slices`: an attribute, several attributes to cross, or named subsets. "true_size" is
+            available, but "pred_size" is not, because it depends on the threshold.
         score : str
             A score of the curve that is defined for items: precision, recall, an F of the two, or ELM.
         where : str or list of str, optional
             Conditions, as for `best`; each slice has to meet them separately.
         errors : bool
             Whether to add the standard errors of the scores and of the cost, as columns such as cost_se, and n_units.
-            The units are those of `curve`; at weaker thresholds, errors are null, with a warning. They do not allow for
-            the choice of thresholds on the same items: a cost of two standard errors may be due to chance.
+            The units are those of `curve`; at weaker thresholds, errors are null, and there is a warning. They do not
+            allow for the choice of thresholds on the same items: a cost of two standard errors may be due to chance.
 
         Returns
         -------
         Table
-            The slice, n_items, weight, its best threshold, the score there with precision and recall, the score at
-            the threshold that is best for all items (`<score>_at_common`), and the cost: how much better the score at
-            its own threshold is. The highest cost comes first. Null if no threshold meets the conditions.
+            The slice, n_items, weight, its best threshold, the score there with precision and recall, the score at the
+            threshold that is best for all items (`<score>_at_common`), and the cost: how much better the score is at
+            the slice's own threshold. The highest cost comes first. Null if no threshold meets the conditions.
 
         Raises
         ------
         MetricError
-            If items do not have the score.
+            If the score is not defined for items.
         SliceError
             If there are no such slices.
         OptionError
@@ -589,8 +589,8 @@ class Sweep(Result):
 
         Notes
         -----
-        The error of the cost is that of a difference: each component contributes its influence on the score at one
-        threshold minus that at the other. The method is that of `Evaluation.errors`.
+        The standard error of the cost is that of a difference: each component contributes its influence on the score at
+        one threshold minus its influence at the other. The method is the same as for `Evaluation.errors`.
 
         Examples
         --------
@@ -620,29 +620,29 @@ class Sweep(Result):
         Parameters
         ----------
         threshold : float, optional
-            By default that of the best F1 or, for a loaded sweep, that for which its stages were saved.
+            By default, the threshold with the best F1 or, for a loaded sweep, that for which its stages were saved.
 
         Returns
         -------
         Stages
-            Recall and pair recall if every link were judged correctly (no threshold can recover the missing pairs), if
-            the links that the threshold uses were judged correctly, and of the actual clusters; and the recall
-            that each stage loses: blocking, threshold, merging. `table()` lists them.
+            Recall and pair recall in three cases: if every link were judged correctly (no threshold can recover the
+            missing pairs), if the links that the threshold uses were judged correctly, and for the actual clusters; and
+            the recall lost at each stage (blocking, threshold, merging). `table()` lists them.
 
         Raises
         ------
         NotKeptError
-            If the links did not fit in the memory limit of the sweep, or it was saved without these stages.
+            If the links did not fit in the memory limit of the sweep, or the sweep was saved without these stages.
 
         Notes
         -----
-        The parts add up to 1 minus the recall. Merging costs no recall, so its part is 0 or negative: a wrong link
-        joins clusters, which regains matching pairs that no correct link joins. It costs precision, as `merges`
-        shows. Links with an item that is missing from the truth count as wrong; a note counts them.
+        The losses add up to 1 minus the recall. Merging costs no recall, so its loss is 0 or negative: a wrong link
+        joins clusters, which regains matching pairs that no correct link joins. Merging costs precision, as `merges`
+        shows. Links with an item that is missing from the truth count as wrong, and a note says how many there are.
 
         Examples
         --------
-        No link proposes c; b and c belong together, and so do d and e, whose link has a score of 0.4.
+        The items a, b and c belong together, and so do d and e. No link proposes c; d and e are linked with score 0.4.
 
         >>> import fastbcubed as fb
         >>> truth = {"a": 1, "b": 1, "c": 1, "d": 2, "e": 2}
@@ -687,28 +687,28 @@ class Sweep(Result):
     def merges(
         self, *, order_by: str | None = None, limit: int | None = 10, threshold: float | None = None
     ) -> Table:
-        """Return the costliest merges of clusters, with a link that causes each.
+        """Return the costliest merges of clusters, each with a link that causes it.
 
         Parameters
         ----------
         order_by : str, optional
-            "f1_change", the default, or "precision_change": the most harmful first; or "recall_change": the most useful
-            first.
+            "f1_change" (default) or "precision_change" for the most harmful first, "recall_change" for the most useful.
         limit : int or None
             Maximum number of rows; None for all.
         threshold : float, optional
-            List only merges that this threshold uses.
+            A threshold; only merges that it uses are listed.
 
         Returns
         -------
         Table
-            threshold (above which the merge is undone), left and right (the items of a link that causes it), n_left and
-            n_right (the sizes of their clusters before), n_clusters (how many clusters become one at that score),
-            n_items (their total size), and the changes in overall precision, recall and F1.
+            The columns threshold (above which the merge is undone), left and right (the items of a link that causes the
+            merge), n_left and n_right (the sizes of these items' clusters before the merge), n_clusters (the number of
+            clusters that become one at that score), n_items (their total size), and the changes in overall precision,
+            recall and F1.
 
         Notes
         -----
-        Links with equal scores are used together: several clusters that they join count as one merge.
+        Links with equal scores are used together, so several clusters that they join count as one merge.
         """
         limit = require_limit(limit)
         point = None if threshold is None else self._point(threshold)
@@ -730,9 +730,10 @@ class Sweep(Result):
         Returns
         -------
         Table
-            cluster, n_items, threshold (the strongest at which all its items are in one cluster), and left and right:
-            the items of a link with that score, on a path of used links between two of its items. Clusters that no
-            threshold completes come last, with null in these columns.
+            The columns cluster, n_items, threshold (the strongest threshold at which all items of the true cluster are
+            in one predicted cluster), and left and right (the items of a link with that score, on a path of used links
+            between two items of the true cluster). Clusters that no threshold completes come last, with nulls in
+            threshold, left and right.
         """
         limit = require_limit(limit)
         if self._saved is not None:
@@ -755,13 +756,13 @@ class Sweep(Result):
 
     @cached_property
     def at_best(self) -> Evaluation:
-        """The evaluation at the best F1, with the default scores."""
+        """The evaluation at the threshold with the best F1, with the default scores."""
         clustering = self.at(self._curve.thresholds[self._best_f1].item())
         return self._evaluate.aligned(clustering, self._alignment, self.policies)
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """Warnings and notes of the evaluation at the best F1."""
+        """Warnings and notes of the evaluation at the threshold with the best F1."""
         return self.at_best.warnings
 
     @property
@@ -781,28 +782,28 @@ class Sweep(Result):
     ) -> None:
         """Write the curve and the clusters at the best threshold; `fastbcubed.load` reads the sweep back.
 
-        The loaded sweep has all scores at every threshold, and shows the best threshold that was chosen here; clusters
-        at other thresholds, standard errors and further slices need the links again.
+        The loaded sweep has all scores at every threshold and shows the best threshold that is chosen here. Clusters at
+        other thresholds, standard errors and further slices require the links.
 
         Parameters
         ----------
         directory : path
-            Created if it does not exist. Files of an earlier result in it are replaced, all at the end.
+            Created if it does not exist. Files of an earlier result in it are replaced, all of them at the end.
         score, where
             The score that the best threshold maximises, and conditions, as for `best`.
         chosen : Chosen, optional
             The result of `chosen`, which is then shown as well; its best threshold is the one that is saved.
         merges : int, optional
-            Number of costliest merges at that threshold that ``fastbcubed show`` lists.
+            Number of costliest merges at the best threshold that ``fastbcubed show`` lists.
         stages : bool
-            Whether to save where recall is lost at that threshold, as in `stages`.
+            Whether to save where recall is lost at the best threshold, as in `stages`.
 
         Notes
         -----
-        overall.json has the content of `to_json`, curve.parquet the curve at all thresholds, clusters.parquet the
-        items and clusters at the best threshold; merges.parquet, merges_at_best.parquet (only merges that the best
-        threshold uses) and weakest_links.parquet the first 1,000 rows; points.parquet and slices.parquet the requested
-        thresholds and slices.
+        overall.json has the content of `to_json`, curve.parquet the curve at all thresholds, and clusters.parquet the
+        items and clusters at the best threshold. merges.parquet, merges_at_best.parquet (only merges that the best
+        threshold uses) and weakest_links.parquet have the first 1,000 rows of these listings. points.parquet and
+        slices.parquet have the requested thresholds and slices.
         """
         merges = None if merges is None else whole_number(merges, "merges", "merges")
         if not isinstance(chosen, Chosen | None):
@@ -827,15 +828,15 @@ class Sweep(Result):
         stages: bool = False,
         overwrite: bool = False,
     ) -> Report:
-        """Write an HTML report: which threshold is best, the curve, merges to look at, and requested slices.
+        """Write an HTML report: the best threshold, the curve, merges to look at, and the requested slices.
 
         Parameters
         ----------
         path : path, optional
-            The file to write. Without it, the returned report displays in a notebook.
+            The file to write; by default, none. The report is always returned, and a notebook displays it.
         score, where
-            The score that the best threshold maximises, and conditions, as for `best`. By default, the best F1 or,
-            for a loaded sweep, the choice it was saved with.
+            The score that the best threshold maximises, and conditions, as for `best`. By default, F1 or, for a loaded
+            sweep, the choice with which it was saved.
         title : str, optional
             The heading.
         worst : int
@@ -851,7 +852,6 @@ class Sweep(Result):
         """
         leading = self._leading.best if score is None and where is None else None
         best = leading or self.best("f1" if score is None else score, where=where)
-
         found = self.stages(best.threshold) if true_or_false(stages, "stages") else None
 
         def page(asked: Asked) -> Document:
@@ -894,7 +894,7 @@ class Sweep(Result):
     def to_json(self, *, limit: int = 1000, indent: int | None = 2) -> str:
         """Return the curve, the best F1 and the requested thresholds as JSON; an infinite threshold becomes null.
 
-        An infinite threshold uses no links, unless scores are infinite. A loaded sweep has the choice it was saved
-        with instead of the best F1.
+        An infinite threshold uses no links, unless scores are infinite. A loaded sweep has the choice with which it was
+        saved instead of the best F1.
         """
         return as_json(self.to_dict(limit=limit), indent)

@@ -28,21 +28,21 @@ class Chosen:
     low, high : float
         The interval of the score that this threshold has on other data of this kind.
     expected : float
-        The score to expect there: that of the data minus the optimism.
+        The score to expect on other data: the score on these data minus the optimism.
     optimism : float
         How much the score of a chosen threshold exceeds its score on other data, on average over the resamples.
     threshold_low, threshold_high : float
         The range of the thresholds chosen in a share `level` of the resamples.
     level : float
-        The confidence.
+        The confidence level.
     draws, seed : int
         Number of resamples of the units, and their seed.
     n_units : int
-        Connected components of the truth and the clusters of the weakest threshold considered.
+        Number of connected components of the truth and the clusters at the weakest threshold considered.
     without : int
         Number of resamples in which no threshold meets the conditions; these are ignored.
     shown_low, shown_high : str
-        The ends of that range, in text form.
+        The ends of the range of thresholds, in text form.
     """
 
     best: Best
