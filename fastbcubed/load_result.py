@@ -47,7 +47,7 @@ def load(directory: Any, *, check: bool = True, memory_limit: int | str | None =
         The saved result with everything that was kept. An evaluation or diff saved with keep="items" can be sliced by
         any attribute of its tables or of another table; with "cells", it can be listed by cluster; with "scores", it
         has overall scores, coverage, summary and the slices computed before. Other results can be shown, converted and
-        reported as before they were saved; requesting data that was not saved raises NotKeptError.
+        reported as before they were saved; requesting data that were not saved raises NotKeptError.
 
     Raises
     ------

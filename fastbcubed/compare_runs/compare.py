@@ -89,7 +89,7 @@ def compare(
         otherwise, it means `Comparison.best`, the run with the best F1.
     align : {"common", "each"}
         "common" scores all runs on the items that every run scores, after policies have been applied to each run.
-        "each" scores each run on all items it has, so differences also reflect the choice of items. If items of the
+        "each" scores each run on its own items, so differences also reflect the choice of items. If items of the
         truth are missing from runs, a warning and `Comparison.coverage` give the F1 of each run on its own items, and
         with its missing items as singletons. Coreference scores always cover all mentions of the truth and of the run,
         as in `evaluate`.
@@ -98,7 +98,7 @@ def compare(
     bootstrap : int
         Number of bootstrap replicates for percentile intervals, which replace intervals by Student's t; 0 for none. At
         least 2 / (1 - `level`) replicates are needed per run other than the baseline, so that one lies beyond each end
-        of an interval: 40 for two runs at 0.95.
+        of an interval: 40 for two runs and a level of 0.95.
     seed : int
         Seed of the replicates; passing one without replicates is an error. The same seed gives the same replicates,
         regardless of the engine and the order of rows and runs.

@@ -76,7 +76,7 @@ class Comparison(ComparedRuns):
         the difference from the best run; and as_good, whether the interval of this difference includes 0. The list is
         empty if `ranks` raises an error; a warning says why.
     warnings : list of dict
-        Warnings and notes: code, level ("warning" or "note"), message, runs, values. One of them,
+        Warnings and notes: the code, level ("warning" or "note"), message, runs and values of each. One of them,
         ``runs-lack-items``, covers all runs that are missing items of the truth.
     n_bootstrap, seed : int
         Number of bootstrap replicates, and their seed. Without replicates, intervals are based on Student's t.
@@ -239,7 +239,7 @@ class Comparison(ComparedRuns):
         order_by: str | None = "delta",
         limit: int | None = None,
     ) -> Table:
-        """Return the true clusters, with their outcomes in each run and contributions to the difference between two.
+        """Return the true clusters, with their outcomes in each run and contributions to the difference of two runs.
 
         Parameters
         ----------

@@ -279,7 +279,7 @@ class ComparedRuns(ComparisonData):
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """Warnings and notes: code, level (warning or note), message, the runs concerned, and values."""
+        """Warnings and notes: the code, level (warning or note), message, runs concerned and values of each."""
         notices = shared_notices(self)
         of_items = [metric for metric in self.metrics if not metric.of_mentions]
         if not of_items or not any(n_dropped(self, name) for name in self):
@@ -294,7 +294,7 @@ class ComparedRuns(ComparisonData):
     def slices(
         self, by: SliceKey, *, deltas: bool = True, order_by: str | None = None, limit: int | None = None
     ) -> Table:
-        """Return the scores of all runs by slice, and how they differ from the baseline's.
+        """Return the scores of all runs by slice, and their differences from the baseline's.
 
         Parameters
         ----------

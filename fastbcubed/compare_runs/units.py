@@ -230,7 +230,7 @@ class ComparisonData(ClusterResult):
 
     @property
     def n_items(self) -> int:
-        """Number of items on which the baseline is scored and, with align="common", all runs are."""
+        """Number of items on which the baseline is scored; with ``align="common"``, all runs are scored on them."""
         return self[self.baseline].contingency.n_items
 
     @property

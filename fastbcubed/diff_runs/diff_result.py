@@ -380,7 +380,7 @@ class Diff(DiffWithIds):
         Returns
         -------
         Table
-            A row for each draw, with everything that the estimate requires and an empty column verdict; see
+            A row for each draw, with everything that the estimate requires and an empty column "verdict"; see
             `fastbcubed.estimate_pairs`.
 
         Examples

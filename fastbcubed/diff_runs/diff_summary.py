@@ -178,7 +178,7 @@ class DiffData(ScoredResult):
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The definition of the scores: average, weighting, policies."""
+        """How the scores are defined: average, weighting, policies."""
         found = self.evaluation.definition
         del found["beta"]
         found["unmatched"] = {side: found["unmatched"][place] for side, place in PLACES.items()}

@@ -281,7 +281,7 @@ class Clustering:
         Raises
         ------
         OptionError
-            If these are not numbers of rows, or `stop` is less than `start`.
+            If `start` or `stop` is not a number of rows, or `stop` is less than `start`.
         """
         start = whole_number(start, "start", "rows")
         stop = whole_number(stop, "stop", "rows", least=start)
@@ -353,9 +353,9 @@ class Clustering:
         Raises
         ------
         ColumnError
-            If these are not columns, or differ in length.
+            If the arguments are not columns, or differ in length.
         AlignmentError
-            If they are pandas Series with different indexes.
+            If the arguments are pandas Series with different indexes.
         NullError, IdTypeError, WeightError
             If an item is null, items or labels have an unsupported type, or weights are not numbers.
 
@@ -450,7 +450,7 @@ class Clustering:
         Raises
         ------
         OptionError
-            If these are not lists of items.
+            If `clusters` is not a list of lists of items.
         NullError, IdTypeError
             If an item is None, or items or labels have unsupported or mixed types.
 
@@ -512,7 +512,7 @@ class Clustering:
         Raises
         ------
         OptionError
-            If this is not a Series.
+            If `series` is not a pandas Series.
         ColumnError
             If the weights differ in length or index.
         NullError, IdTypeError, WeightError
@@ -573,8 +573,8 @@ class Clustering:
             Whether scores are distances, in which case links at or below the threshold connect; requires `threshold`.
         verdict : str or False, optional
             The column that says whether two items match: same, different or unsure, or other words for these, such as
-            yes and no, true and false, or 1 and 0. Only matches connect. If a column looks like one of verdicts, name
-            it, or pass False to say that there is none and all rows are links.
+            yes and no, true and false, or 1 and 0. Only matches connect. A column that seems to contain verdicts must
+            be named; False says that there is no such column, and that all rows are links.
         sources : tuple of str or False, optional
             The names of the two tables that the left and the right items are from, such as ``("crm", "web")``. An item
             is then (source, id), as in a truth with ``item=["source", "id"]``, so an id that occurs in both tables

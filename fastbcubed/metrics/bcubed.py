@@ -302,7 +302,7 @@ def npv(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def informedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of recall + specificity - 1, Youden's J."""
+    """Mean over items of recall + specificity - 1, known as Youden's J."""
     return tp / (tp + fn) - rate(fp, tn + fp, empty=0.0)
 
 

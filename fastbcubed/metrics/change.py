@@ -307,7 +307,7 @@ def delta_recall(of: ItemSets) -> Floats:
     **BAD,
 )
 def delta_jaccard_distance(of: ItemSets) -> Floats:
-    """Jaccard distance of the experiment to the truth minus that of the baseline: how much further away it is."""
+    """Jaccard distance of experiment and truth minus that of baseline and truth: below 0 if the new run is closer."""
     before, after = of.good_stable + of.bad_split, of.good_stable + of.good_merge
     of_baseline = before + (of.good_split + of.bad_stable + of.baseline_lacks)
     of_experiment = after + (of.bad_merge + of.bad_stable + of.experiment_lacks)
@@ -338,7 +338,7 @@ def slopes_of_iq(delta: Floats, good: Floats, bad: Floats, beta: float) -> tuple
     **GOOD,
 )
 def iq(delta: Floats | float, good: Floats | float, bad: Floats | float, beta: float) -> Floats | float:
-    """How much closer to the truth a change brings the items, relative to its size; 1 means straight to the truth."""
+    """Share of a change's size by which it brings the items closer to the truth; 1 means straight to the truth."""
     size = np.asarray(good + bad, np.float64)
     found = np.full(size.shape, np.nan)
     np.divide(np.subtract(0.0, delta), size, out=found, where=size > 0)  # negation would give -0.0 for 0.0

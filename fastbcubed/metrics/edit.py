@@ -78,7 +78,7 @@ def pantel_lin(n_items: int, n_cells: int, n_true: int, n_pred: int, kept: int, 
     """,
 )
 def basic_merge_distance(n_items: int, n_cells: int, n_true: int, n_pred: int) -> float:
-    """Number of splits and merges that turn the predicted clusters into the true ones, with all splits first."""
+    """Number of splits and merges that turn the predicted clusters into the true clusters, with all splits first."""
     return 2 * n_cells - n_true - n_pred
 
 

@@ -398,7 +398,7 @@ of_code_lengths = partial(
     """,
 )
 def dom_q0(of_truth: float, of_prediction: float, n_items: int) -> float:
-    """Bits per item needed to encode the true clusters, given the predicted ones."""
+    """Bits per item needed to encode the true clusters, given the predicted clusters."""
     return of_prediction / n_items * BITS
 
 

@@ -273,7 +273,7 @@ def slopes_of_k(p: Floats | float, r: Floats | float, beta: float) -> tuple[Any,
     """,
 )
 def k_measure(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
-    """Geometric mean of BCubed precision and recall, the K measure."""
+    """Geometric mean of BCubed precision and recall, known as the K measure."""
     return np.sqrt(p * r)
 
 

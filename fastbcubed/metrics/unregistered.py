@@ -214,7 +214,7 @@ def merge_distance(
     sample_weight: ArrayLike | None = None,
     contingency: Contingency | None = None,
 ) -> float:
-    """Cost of the splits and merges that turn the predicted clusters into the true ones, with all splits first.
+    """Cost of the splits and merges that turn the predicted clusters into the true clusters, with all splits first.
 
     Parameters
     ----------

@@ -161,12 +161,12 @@ class EvaluationData(ScoredResult):
 
     @property
     def has_clusters(self) -> bool:
-        """Whether the cells were kept, from which clusters can be listed."""
+        """Whether clusters can be listed, which requires that the cells were kept."""
         return self.kept.has_clusters
 
     @property
     def has_items(self) -> bool:
-        """Whether the items were kept, from which slices and items can be listed."""
+        """Whether slices and items can be listed, which requires that the items were kept."""
         return self.kept.items is not None
 
     @property
@@ -180,7 +180,7 @@ class EvaluationData(ScoredResult):
 
     @property
     def definition(self) -> dict[str, Any]:
-        """Definition of the scores: average, weighting, policies."""
+        """How the scores are defined: average, weighting, policies."""
         return self.figures.definition(self.contingency)
 
     @cached_property

@@ -470,7 +470,8 @@ class EstimatedComparison(Comparison):
         Parameters
         ----------
         directory : path
-            Created if it does not exist. Files of an earlier result in it are replaced, all at the end.
+            The directory, which is created if it does not exist. Files of an earlier result in it are replaced, all of
+            them at the end.
 
         Examples
         --------

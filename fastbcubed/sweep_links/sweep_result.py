@@ -144,7 +144,7 @@ class Sweep(Result):
         errors : bool
             Whether to add standard errors, as columns such as f1_se. The units are the same at all thresholds: the
             components of the truth and the clusters at the weakest threshold at which their effective number is at
-            least a quarter of the number of true clusters. At weaker thresholds, they are NaN, and there is a warning.
+            least a quarter of the number of true clusters. At weaker thresholds, errors are NaN, with a warning.
 
         Returns
         -------
@@ -555,7 +555,7 @@ class Sweep(Result):
         where: str | Iterable[str] | None = None,
         errors: bool = False,
     ) -> Table:
-        """Return the best threshold of each slice, and how much its score is worse at the common threshold.
+        """Return the best threshold of each slice, and how much worse its score is at the common threshold.
 
         Parameters
         ----------
@@ -788,7 +788,7 @@ class Sweep(Result):
         Parameters
         ----------
         directory : path
-            Created if it does not exist. Files of an earlier result in it are replaced, all of them at the end.
+            The directory; it is created if needed. Files of an earlier result in it are replaced, all at the end.
         score, where
             The score that the best threshold maximises, and conditions, as for `best`.
         chosen : Chosen, optional
