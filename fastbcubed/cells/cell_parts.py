@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +28,7 @@ from fastbcubed.cells.contingency import (
 )
 from fastbcubed.cells.partitioned import mixed_keys
 from fastbcubed.cells.shards import CellShards, HeavySums, RowShards, pred_codes
-from fastbcubed.errors import EmptyInputError, NotKeptError, arg
+from fastbcubed.errors import EmptyInputError, arg
 from fastbcubed.inputs.arrays import from_numpy, to_numpy
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_partitions import MAX_BITS
@@ -359,27 +358,6 @@ class ClusterKeys(NamedTuple):
     n_heavy: int
     n_spread: int
     parts: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class NoCells:
-    """A substitute for the cells of an evaluation that did not keep them."""
-
-    n_items: int  #: number of scored items
-    #: attributes with the meaning they have in `Contingency`
-    weighted: bool
-    weighting: str
-    outside: bool
-    overlapping: bool = False
-    known_scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    rows: ScoredRows | None = None
-    known: Mapping[str, float] = field(default_factory=dict)  #: scores needed by warnings, requested or not
-    has_cells: ClassVar[bool] = False
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise NotKeptError(f"the cells were not kept; evaluate with {arg('keep', 'cells')}")
 
 
 class CellParts:

@@ -448,7 +448,7 @@ class Contingency:
         self._one_sided = one_sided or {}
         self.rows = rows
         self.parts = np.array([0, cells.size]) if parts is None else parts
-        self._complete = complete
+        self.is_complete = complete  #: whether every cluster is known to have a scored item
         self.pair_weight = pair_weight
         self.known_tn, self._mates, self._unlabelled_mates = tn, mates, unlabelled
         self._made: dict[Callable[..., Any], Any] = {}
@@ -724,20 +724,15 @@ class Contingency:
             )
         return total
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether every cluster is known to have a scored item."""
-        return self._complete
-
     @cached_property
     def n_true(self) -> int:
         """The number of true clusters with a scored item."""
-        return self.n_codes["true"] if self._complete else int(np.count_nonzero(self.true_n))
+        return self.n_codes["true"] if self.is_complete else int(np.count_nonzero(self.true_n))
 
     @cached_property
     def n_pred(self) -> int:
         """The number of predicted clusters with a scored item."""
-        return self.n_codes["pred"] if self._complete else int(np.count_nonzero(self.pred_n))
+        return self.n_codes["pred"] if self.is_complete else int(np.count_nonzero(self.pred_n))
 
     @cached_property
     def n_exact(self) -> int:
@@ -838,63 +833,3 @@ class TrueNegatives:
             tn[k] = table.weight[others].sum()
         tn[left == 0] = 0.0
         return tn
-
-
-#: Codes of clusters.
-CodesBySide = Mapping[str, NDArray[np.int64]]
-
-
-#: A function of a side and codes of clusters that returns their numbers of scored items.
-SizesOf = Callable[[str, NDArray[np.int64]], NDArray[np.int64]]
-
-
-class Excerpt(NamedTuple):
-    """All cells of some clusters."""
-
-    table: Contingency  #: these cells, with new codes
-    places: NDArray[np.int64]  #: the positions of its cells in the whole table
-    in_whole: CodesBySide  #: the codes of its clusters in the whole table
-
-
-def excerpt_of(table: Contingency, codes: CodesBySide, sizes_of: SizesOf | None = None) -> Excerpt:
-    """Return all cells of some clusters of either side; `sizes_of`, if given, saves counting all clusters' items."""
-    chosen = {side: chosen_of(own, table.n_codes[side]) for side, own in codes.items()}
-    places = [np.empty(0, np.int64)]
-    for start, true, pred in table.codes_in_blocks():
-        places.append(start + np.flatnonzero(of_any(chosen, true, pred)))
-    there = np.concatenate(places)
-    cells, pred = table.records(there)
-    in_whole, own = {}, {}
-    for side, of_cells in zip(SIDES, (cells["true"], pred), strict=True):
-        in_whole[side], own[side] = np.unique(of_cells, return_inverse=True)
-    cells["true"] = own["true"]
-    found = Contingency(
-        cells, lambda: own["pred"], (in_whole["true"].size, in_whole["pred"].size),
-        weighted=table.weighted, weighting=table.weighting, outside=table.outside,
-    )  # fmt: skip
-    found.__dict__["total_weight"] = table.total_weight
-    sizes_of = sizes_of or (lambda side, codes: (table.true_n if side == "true" else table.pred_n)[codes])
-    for side, mistaken in (("true", "fn"), ("pred", "fp")):
-        if (table.weighted and table.weighting != "outer") or (side == "pred" and table.outside):
-            found.__dict__[f"{side}_n"] = sizes_of(side, in_whole[side])
-        else:  # fp and fn are numbers of scored items: any cell gives the size of its clusters
-            sizes = np.zeros(in_whole[side].size, np.int64)
-            sizes[own[side]] = cells["n"] + cells[mistaken].astype(np.int64)
-            found.__dict__[f"{side}_n"] = sizes
-    return Excerpt(found, there, in_whole)
-
-
-def of_any(
-    chosen: Mapping[str, NDArray[np.bool_]], true: NDArray[np.integer], pred: NDArray[np.integer]
-) -> NDArray[np.bool_]:
-    """Return a mask of the cells that have a chosen cluster on either side."""
-    there = [own[true if side == "true" else pred] for side, own in chosen.items()]
-    found: NDArray[np.bool_] = np.logical_or.reduce(there)
-    return found
-
-
-def chosen_of(codes: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
-    """Return a mask, of shape (n,), of the given codes."""
-    chosen = np.zeros(n, np.bool_)
-    chosen[codes] = True
-    return chosen

@@ -13,9 +13,10 @@ from fastbcubed.align.align_runs import CommonRows, RowsOfRun, require_some
 from fastbcubed.align.apply_policies import starts_of_runs
 from fastbcubed.align.item_join import Aligner
 from fastbcubed.align.row_blocks import AlignedBlock, Choice, Retry
-from fastbcubed.cells.cell_parts import BACK_BYTES, KEPT_BYTES, CellParts, NoCells, Question, RowBlocks
+from fastbcubed.cells.cell_parts import BACK_BYTES, KEPT_BYTES, CellParts, Question, RowBlocks
 from fastbcubed.cells.contingency import SIDES
 from fastbcubed.cells.dense import PairTable
+from fastbcubed.cells.excerpts import UnreadCells
 from fastbcubed.cells.partitioned import find_heavy_in_sample
 from fastbcubed.cells.shards import Layout, RowShards, Spread
 from fastbcubed.engines.memory import Answers
@@ -112,8 +113,9 @@ def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOf
         scored, bounds = scorer.score_with_bounds(parts, coverage, pool)
         names = _names(pair, aligner, parts, layout, spill, pool)
 
-        how = {"weighted": aligner.weighted, "weighting": request.weighting, "outside": request.outside}
-        cells: Any = parts.whole if parts.keys is not None else NoCells(parts.n_items, **how)  # type: ignore[arg-type]
+        how = dict[str, Any](weighted=aligner.weighted, weighting=request.weighting, outside=request.outside)
+        whole = None if parts.keys is None else parts.whole
+        cells = whole or UnreadCells(n_items=parts.n_items, **how)
         sliced: dict[str, Table] = {}
         items = None
         if blocks is not None and parts.rows is not None:

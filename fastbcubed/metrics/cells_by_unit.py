@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import CELL_BLOCK, SIDES, Contingency, OneSided
+from fastbcubed.cells.excerpts import chosen_of
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
@@ -178,7 +179,7 @@ def merge_equal_units(table: Contingency, units: Codes, n_joined: int, pool: Poo
     for side in SIDES:
         if (alone := table.alone(side)) is not None:
             codes, size = table.codes(side)
-            kept |= _mask(alone.codes, size)[codes]
+            kept |= chosen_of(alone.codes, size)[codes]
     places, others = np.flatnonzero(kept), np.flatnonzero(~kept)
     places = places[np.argsort(units[places])]  # sums by unit read units in order
     sizes = number(np.ascontiguousarray(table.n[others], np.int64), pool)
@@ -192,19 +193,13 @@ def merge_equal_units(table: Contingency, units: Codes, n_joined: int, pool: Poo
     return EqualUnits(found, places, in_whole, own, times)
 
 
-def _mask(codes: NDArray[np.integer], size: int) -> NDArray[np.bool_]:
-    there = np.zeros(size, np.bool_)
-    there[codes] = True
-    return there
-
-
 def _restrict(table: Contingency, places: NDArray[np.int64]) -> tuple[Contingency, dict[str, Codes]]:
     """Return a table of some cells and all one-sided items, recoded, and its clusters' codes in the whole table."""
     cells, pred = table.records(places)
     of_cells: dict[str, Codes] = {"true": cells["true"], "pred": pred}
     in_whole, one_sided = dict[str, Codes](), {}
     for side in SIDES:
-        there = _mask(of_cells[side], table.n_codes[side])
+        there = chosen_of(of_cells[side], table.n_codes[side])
         if (alone := table.alone(side)) is not None:
             there[alone.codes] = True
         in_whole[side], new = np.flatnonzero(there), np.cumsum(there) - 1

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from fastbcubed.align.attributes import as_kept, attribute, refused
 from fastbcubed.align.policies import Policies
 from fastbcubed.align.rows import Alignment, either_id, rows_of_attributes
-from fastbcubed.cells.contingency import SIDES, CodesBySide, Contingency, Excerpt, ScoredRows, excerpt_of
+from fastbcubed.cells.contingency import SIDES, Contingency, ScoredRows
+from fastbcubed.cells.excerpts import CodesBySide, Excerpt, excerpt_of
 from fastbcubed.errors import (
     AlignmentError,
     ColumnError,

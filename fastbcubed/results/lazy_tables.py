@@ -1,4 +1,4 @@
-"""Tables and cells of large saved results, read on demand, and what is collected while these are written."""
+"""Tables of large saved results, read on demand, and what is collected while these are written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.cells.contingency import CELL, SIDES, Contingency, ScoredRows
+from fastbcubed.cells.contingency import SIDES
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy, to_numpy
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
@@ -235,44 +235,3 @@ class LazyTables:
         for first, table in self.clusters["true"].scan(names):
             found.add(first, table)
         return found.codes
-
-
-class LazyCells(Contingency):
-    """Cells in a file that are read in part; any other access loads and checks the whole result."""
-
-    def __init__(
-        self, file: StoredTable, whole: Callable[[], Any], rows: ScoredRows | None, known: Mapping[str, Any]
-    ) -> None:
-        """Refer to a file of cells; `known` has the attributes that are known without reading it."""
-        self._file, self._whole, self.rows = file, whole, rows
-        self.n_cells = file.num_rows
-        self.__dict__.update(known)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or "_whole" not in self.__dict__:
-            raise AttributeError(name)
-        found = self._whole().contingency
-        self.__dict__.update({**found.__dict__, **self.__dict__})
-        return getattr(found, name)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _same, (self._whole().contingency,)
-
-    def codes_in_blocks(self) -> Iterator[tuple[int, NDArray[np.integer], NDArray[np.integer]]]:
-        """Yield the number of the first cell, and true and predicted codes, for stretches of consecutive cells."""
-        for first, table in self._file.scan(SIDES):
-            yield first, to_numpy(table["true"]), to_numpy(table["pred"])
-
-    def records(self, cells: NDArray[np.int64]) -> tuple[np.ndarray, NDArray[np.integer]]:
-        """Return the records of these cells, and the codes of their predicted clusters."""
-        names = CELL.names or ()
-        table = self._file.take([*names, "pred"], cells)
-        found = np.empty(cells.size, CELL)
-        for name in names:
-            found[name] = to_numpy(table[name])
-        return found, to_numpy(table["pred"])
-
-
-def _same(found: Contingency) -> Contingency:
-    """Return the argument; lazy cells are pickled as ordinary cells."""
-    return found

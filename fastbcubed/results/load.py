@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage, Policies
-from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import CELL, SIDES, Contingency, OneSided, ScoredRows
+from fastbcubed.cells.excerpts import UnreadCells
 from fastbcubed.errors import FileFormatError, NotKeptError, arg, first_few, quoted
 from fastbcubed.inputs.arrays import table_of
 from fastbcubed.inputs.reading_notes import CODES
@@ -29,7 +29,7 @@ from fastbcubed.results.figures import NOT_ALL_MENTIONS, Bounds, Figures, Scores
 from fastbcubed.results.influences import Errors
 from fastbcubed.results.items import Items, Kept, TableItems
 from fastbcubed.results.large_tables import LargeTable
-from fastbcubed.results.lazy_tables import ONLY_HERE, LazyCells, LazyTables
+from fastbcubed.results.lazy_tables import ONLY_HERE, LazyTables
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.save import as_path
 from fastbcubed.results.saved_checks import require_sound
@@ -181,14 +181,16 @@ def _unread(
     )  # fmt: skip
     items = stored.get(ITEMS)
     slices = stored[SLICES] if _has_many_slices(head) and SLICES in files else None
-    known = {
-        **how,
-        "n_codes": {side: tables.clusters[side].num_rows for side in SIDES},
-        "n_items": head["summary"]["true"]["items"],
-        "total_weight": sum(row["weight"] for row in head["outcomes"] if row["side"] == "true"),
-    }
-    rows = None if items is None else StoredRows(items, weighted=how["weighted"])
-    cells = LazyCells(stored["cells.parquet"], whole, rows, known)
+    file, rows = (
+        stored["cells.parquet"],
+        None if items is None else StoredRows(items, weighted=how["weighted"]),
+    )
+    cells = UnreadCells(
+        file, lambda: whole().contingency, rows, **how,
+        n_cells=file.num_rows, n_codes={side: tables.clusters[side].num_rows for side in SIDES},
+        n_items=head["summary"]["true"]["items"],
+        total_weight=sum(row["weight"] for row in head["outcomes"] if row["side"] == "true"),
+    )  # fmt: skip
     kept = None if items is None else TableItems(items, head["left_out"])
     return _of_manifest(head, cells, kept, tables.labels, slices, tables, limit)
 
@@ -272,7 +274,7 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, Any]) -> Evaluation
 
 def _of_manifest(
     head: Mapping[str, Any],
-    contingency: Any,
+    contingency: Contingency,
     items: Items | None,
     labels: Any,
     slices: StoredTable | None,
@@ -363,11 +365,7 @@ def _how(head: Mapping[str, Any]) -> dict[str, Any]:
     """Return how weights and prediction-only items count."""
     definition = head["definition"]
     outside = _policies(definition).prediction == "outside"
-    return {
-        "weighted": definition["weighted"],
-        "weighting": definition["weighting"],
-        "outside": outside,
-    }
+    return {"weighted": definition["weighted"], "weighting": definition["weighting"], "outside": outside}
 
 
 def _sliced(slices: Mapping[str, Any], stored: StoredTable | None) -> dict[str, Table]:
@@ -417,18 +415,17 @@ def _slices(rows: list[dict[str, Any]]) -> Table:
 
 def _contingency(
     head: Mapping[str, Any], tables: Mapping[str, pa.Table], clusters: Mapping[str, pa.Table]
-) -> Any:
-    """Return the cells, or a placeholder if they were not kept."""
-    how = _how(head)
+) -> Contingency:
+    """Return the cells, or what is known of them if they were not kept."""
+    how, overlapping = _how(head), head["definition"]["overlapping"]
     if not clusters:
-        overlapping = head["definition"]["overlapping"]
-        return NoCells(head["summary"]["true"]["items"], **how, overlapping=overlapping)
+        return UnreadCells(n_items=head["summary"]["true"]["items"], **how, overlapping=overlapping)
     cells, rows = tables["cells.parquet"], None
     if (stored := tables.get(ITEMS)) is not None:
         cell = integers(stored, "cell")
         rows = ScoredRows(lambda: cell, floats(stored, "weight") if how["weighted"] else None, cell.size)
     sizes = (len(clusters["true"]), len(clusters["pred"]))
-    if head["definition"]["overlapping"]:
+    if overlapping:
         return from_table(cells, sizes, rows=rows, **how)
     records, pred = np.empty(len(cells), CELL), integers(cells, "pred")
     for name in ("true", "n"):

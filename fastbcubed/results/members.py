@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from fastbcubed.align.attributes import readable
 from fastbcubed.align.policies import Coverage
-from fastbcubed.cells.contingency import SIDES, CodesBySide, Contingency, ScoredRows, chosen_of, side_of
+from fastbcubed.cells.contingency import SIDES, Contingency, ScoredRows, side_of
+from fastbcubed.cells.excerpts import CodesBySide, chosen_of
 from fastbcubed.errors import IdTypeError, Message, OptionError, SliceError, Word, arg, first_few, quoted
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import chunked, from_numpy, table_of, to_numpy

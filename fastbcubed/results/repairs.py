@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.rows import WIDEST
-from fastbcubed.cells.contingency import Contingency, Excerpt
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.excerpts import Excerpt
 from fastbcubed.errors import MetricError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
 from fastbcubed.metrics.metric import f_measure, gain_of_f1

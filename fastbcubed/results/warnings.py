@@ -164,7 +164,9 @@ def _score(ev: Any, name: str) -> float:
     """Return a score over all items; NaN if it was not computed and cannot be computed from cells."""
     if name in ev.overall:
         return float(ev.overall[name])
-    return float(ev.metric(name) if ev.contingency.has_cells else ev.contingency.known.get(name, math.nan))
+    return float(
+        ev.metric(name) if ev.contingency.has_cells else ev.contingency.known_means.get(name, math.nan)
+    )
 
 
 def give(notices: Iterable[Mapping[str, Any]]) -> None:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from fastbcubed.cells.cell_parts import NoCells
+from fastbcubed.cells.excerpts import UnreadCells
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.errors import EmptyInputError, SparkJobError, first_few
 from fastbcubed.inputs.reading_notes import notes_of, readings_of
@@ -65,10 +65,10 @@ def run(request: Request, pool: Pool) -> Answer:
         scored = spark_evaluation.scored(asked, sums, question, pool)
         _write(stored, join, question, asked, sums, margins, rows)
     coverage = spark_evaluation.coverage_of(sums, looked)
-    known = spark_evaluation.means_of(sums)
+    means = spark_evaluation.means_of(sums)
+    unread = UnreadCells(n_items=sums.counts["n_items"], **question.how, known_means=means)
     return Answer(
-        "spark", NoCells(sums.counts["n_items"], **question.how, known=known), scored, coverage,  # type: ignore[arg-type]
-        (sides[0].name, sides[1].name), None,
+        "spark", unread, scored, coverage, (sides[0].name, sides[1].name), None,
         sliced=slicing.tables_of(sums, question, sums.floats["weight"]),
         summary=spark_evaluation.summary_of(sums),
         bounds=spark_evaluation.bounds_of(sums, question, coverage),

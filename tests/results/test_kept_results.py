@@ -374,6 +374,14 @@ def test_contingencies_go_with_pickles() -> None:
             assert kept.pred.tolist() == table.pred.tolist() and (kept.cells == table.cells).all()
 
 
+def test_cells_that_were_not_kept_name_the_argument_that_keeps_them() -> None:
+    cells = fb.evaluate([0, 0, 1], [0, 1, 1], engine="disk", keep="scores").contingency
+    for table in (cells, pickle.loads(pickle.dumps(cells)), copy.deepcopy(cells)):
+        assert repr(table) == "Contingency(3 items, cells not kept)" and not table.weighted
+        with pytest.raises(NotKeptError, match='the cells were not kept; evaluate with keep="cells"'):
+            fb.metrics.precision(contingency=table)
+
+
 def test_a_file_is_no_directory_to_load(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ev = fb.evaluate([0, 0, 1], [0, 1, 1])
     written, table = tmp_path / "b.json", tmp_path / "t.parquet"

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastbcubed as fb
+from fastbcubed.cells import excerpts
 from fastbcubed.cli.main import main
 from fastbcubed.errors import EvaluationWarning, FileFormatError, OptionError
-from fastbcubed.results import lazy_tables as tables
 from fastbcubed.results import load, saved_files, standard_errors
 
 HOW: dict[str, dict[str, Any]] = {
@@ -92,7 +92,7 @@ def test_a_page_has_the_figures_of_the_result(
     asked: dict[str, Any] = {"worst": 6, "members": 8, "columns": ["truth.kind", "prediction.kind"]}
     wanted = content_of(fb.load(tmp_path / "r"), **asked)
     if name != "outer":  # whose repairs take all cells
-        monkeypatch.setattr(tables.LazyCells, "__getattr__", None)
+        monkeypatch.setattr(excerpts.UnreadCells, "__getattr__", None)
     large = fb.load(tmp_path / "r", check=False)
     assert large.kept.lazy is not None
     same(content_of(large, **asked), wanted)
@@ -142,6 +142,9 @@ def test_whatever_else_is_asked_is_answered(tmp_path: Path) -> None:
     ):
         assert large.clusters("true", **asked).to_pylist() == ev.clusters("true", **asked).to_pylist()
     assert copy.deepcopy(large).f1 == ev.f1
+    cells = fb.load(tmp_path / "r", check=False).contingency
+    assert repr(cells) == f"Contingency({ev.contingency.n_items} items, cells in a file)"
+    assert repr(copy.deepcopy(cells)) == repr(ev.contingency)  # as ordinary cells
     large.save(tmp_path / "again")
     assert fb.load(tmp_path / "again").f1 == ev.f1
 

@@ -17,6 +17,7 @@ from test_large_results import same, told_apart
 from test_report import Page
 
 import fastbcubed as fb
+from fastbcubed.cells import excerpts
 from fastbcubed.errors import EvaluationWarning
 from fastbcubed.render.document import as_data
 from fastbcubed.results import lazy_tables, load, repairs, save, standard_errors
@@ -116,7 +117,7 @@ def test_the_saved_page_is_that_of_the_tables(
     with monkeypatch.context() as patch:
         for read in ("scan", "take", "_read"):  # nothing is read
             patch.setattr(StoredTable, read, None)
-        patch.setattr(lazy_tables.LazyCells, "__getattr__", None)
+        patch.setattr(excerpts.UnreadCells, "__getattr__", None)
         same_page(page(fb.load(tmp_path / "r", check=False)), wanted)
     (tmp_path / "r" / "page.json").unlink()
     same_page(page(fb.load(tmp_path / "r", check=False)), wanted)
@@ -189,7 +190,7 @@ def test_nothing_is_lost_and_nothing_is_to_be_repaired(
 ) -> None:
     fb.evaluate([1, 1, 2, 3], ["a", "a", "b", "c"]).save(tmp_path / "r")
     wanted = page(fb.load(tmp_path / "r"))
-    monkeypatch.setattr(lazy_tables.LazyCells, "__getattr__", None)
+    monkeypatch.setattr(excerpts.UnreadCells, "__getattr__", None)
     for _ in range(2):
         found = page(fb.load(tmp_path / "r", check=False))
         assert found == wanted
@@ -254,7 +255,7 @@ def test_a_page_leaves_repairs_out_that_take_all_of_many_cells(
 ) -> None:
     monkeypatch.setattr(repairs, "FEW_CELLS", 0)
     saved(tmp_path / "r", "outer", engine="disk")
-    monkeypatch.setattr(lazy_tables.LazyCells, "__getattr__", None)
+    monkeypatch.setattr(excerpts.UnreadCells, "__getattr__", None)
     for _ in range(2):
         found = page(fb.load(tmp_path / "r", check=False))
         assert not of_section(found, "repairs")["blocks"] and parts(found, "Members")
