@@ -357,6 +357,8 @@ Made = TypeVar("Made")
 CELL_BLOCK = 1 << 13
 #: Number of blocks of cells per task of a pool.
 BLOCKS_AT_ONCE = 32
+#: Number of cells saved at a time.
+CELLS_IN_BATCH = 1 << 20
 #: Default limit on the number of pairs of cells that are compared.
 MAX_PAIRS = 1e10
 
@@ -623,6 +625,12 @@ class Contingency:
         true, pred = self.true, self.pred
         for start, stop in blocks(self.n_cells):
             yield start, true[start:stop], pred[start:stop]
+
+    def batches(self) -> Iterator[dict[str, Any]]:
+        """Yield consecutive cells as columns of the table in which they are saved."""
+        columns = {name: getattr(self, name) for name in ("true", "pred", "n", "weight", "fp", "fn")}
+        for start, stop in blocks(self.n_cells, CELLS_IN_BATCH):
+            yield {name: np.ascontiguousarray(each[start:stop]) for name, each in columns.items()}
 
     def records(self, cells: NDArray[np.int64]) -> tuple[np.ndarray, NDArray[np.integer]]:
         """Return copies of the given cells, and the codes of their predicted clusters."""

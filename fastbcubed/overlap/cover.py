@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.align.rows import Alignment, align
 from fastbcubed.cells.contingency import CELL, MAX_PAIRS, SIDES, Contingency, ScoredRows, add_up
 from fastbcubed.errors import TooMuchWorkError, Word, arg
+from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.pair import Pair
 from fastbcubed.overlap.extended_bcubed import Shares, Sides
 from fastbcubed.overlap.item_sets import Gathered, gather
@@ -309,6 +311,11 @@ def _renumbered(side: Memberships) -> tuple[Memberships, Int64s]:
     return Memberships(side.offsets, codes, n), side.codes[firsts[:n]].astype(np.int64)
 
 
+#: Columns of saved cells: hits and misses of an item among other cells, and its mates.
+PARTS = ("pred_hits", "pred_misses", "true_hits", "true_misses")
+MATES = ("pred_mates", "true_mates")
+
+
 class Cover(Contingency):
     """The cells of two overlapping clusterings, and the hits and misses of their items.
 
@@ -450,6 +457,22 @@ class Cover(Contingency):
             f"{arg('max_pairs', 1.05 * visits.total)} or more and wait: about {visits.total / 2e8:.0f} "
             "seconds per core."
         )
+
+    def batches(self) -> Iterator[dict[str, Any]]:
+        """Yield all cells as columns of the table in which they are saved; prediction-only ones come last."""
+        truth, prediction, n, weight = self.every
+        lacking = np.arange(n.size) >= self.n_cells
+        columns: dict[str, Any] = {
+            "true_clusters": pa.LargeListArray.from_arrays(truth.offsets, truth.codes),
+            "pred_clusters": pa.LargeListArray.from_arrays(prediction.offsets, prediction.codes),
+            "n": n,
+            "weight": n.astype(np.float64) if weight is None else weight,
+        }
+        for name, values in zip((*PARTS, *MATES), (*self.shares.parts.T, *self.shares.mates.T), strict=True):
+            whole = np.zeros(n.size, values.dtype)
+            whole[: self.n_cells] = values
+            columns[name] = from_numpy(whole, lacking)
+        yield columns
 
     # Figures by cluster
 

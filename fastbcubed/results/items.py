@@ -481,6 +481,11 @@ class Kept:
     odd_labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
+    def cover(self) -> Cover | None:
+        """The cells if clusters may overlap, otherwise None."""
+        return self.cells if isinstance(self.cells, Cover) else None
+
+    @property
     def has_clusters(self) -> bool:
         """Whether clusters can be listed."""
         return self.labels is not None or self.items is not None
@@ -594,10 +599,9 @@ def _labels(kept: Kept, cells: NDArray[np.int64]) -> pa.Array:
 
 def _with_clusters(kept: Kept, found: pa.Table) -> pa.Table:
     """Return the cells with the labels of their clusters as two columns, followed by the figures."""
-    table = kept.cells
-    cells = to_numpy(found["cell"]).astype(np.int64)
-    if isinstance(table, Cover):
-        names = [list_labels(table.members(s), cells, partial(kept.cluster_labels, s)) for s in SIDES]
+    if (cover := kept.cover) is not None:
+        cells = to_numpy(found["cell"]).astype(np.int64)
+        names = [list_labels(cover.members(s), cells, partial(kept.cluster_labels, s)) for s in SIDES]
     else:
         names = found["clusters"].flatten()
     return pa.table(

@@ -21,7 +21,6 @@ from fastbcubed.inputs.arrays import chunked, from_numpy, table_of, to_numpy
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.item_sets import signatures
 from fastbcubed.results.cluster_outcomes import OUTCOMES
 from fastbcubed.results.cluster_ranges import losses_of_cover
@@ -210,7 +209,12 @@ class Opened:
         cell = kept.rows.cell[rows]
         scored, alone = rows[cell >= 0], rows[cell < 0]
         cells, of_row = np.unique(cell[cell >= 0], return_inverse=True)
-        part, n_parts = _parts_of_cells(table, other, cells)
+        part, n_parts = np.arange(cells.size), cells.size  # partitions: two clusters share a single cell
+        if kept.cover is not None:
+            sets = kept.cover.members(other).take(cells)
+            with Pool(1) as pool:
+                kinds, part = np.unique(signatures(sets, pool).codes, return_inverse=True)
+            n_parts = kinds.size
         by_part = np.argsort(part[of_row], kind="stable")
         bounds = np.append(0, np.cumsum(np.bincount(part[of_row], minlength=n_parts)))
         firsts = scored[by_part][bounds[:-1]]
@@ -235,12 +239,12 @@ class Opened:
         parts = self.parts
         sums = {name: float(np.sum(parts[name].to_numpy())) for name in parts.column_names if name in SUMS}
         found = {"n_items": int(self.rows.size), "weight": sums["weight"], "n_parts": parts.num_rows}
-        if isinstance(kept.cells, Cover):  # a group has a set of clusters on the other side
-            met = kept.cells.members(self.other).take(self.cells).codes
+        if (cover := kept.cover) is not None:  # a group has a set of clusters on the other side
+            met = cover.members(self.other).take(self.cells).codes
             found["n_parts"] = int(np.unique(met).size)
-            labels = kept.cluster_labels(self.side, np.arange(kept.cells.members(self.side).n_clusters))
+            labels = kept.cluster_labels(self.side, np.arange(cover.n_codes[self.side]))
             codes = as_column(labels, f"{self.side}_cluster").find(label)
-            losses = losses_of_cover(kept.cells, self.side)
+            losses = losses_of_cover(cover, self.side)
             sums |= {name: float(np.sum(lost[codes])) for name, lost in losses.items()}
         else:
             foreign = self.side == "pred" and kept.cells.outside and self.alone.size > 0
@@ -280,17 +284,6 @@ class Opened:
         columns = {"item": items.ids(rows), f"{self.other}_cluster": labels, "scored": part < n_parts}
         table = table_of({**columns, "weight": from_numpy(weight[order], np.isnan(weight[order]))})
         return with_attributes(table, kept, names, rows, 2)
-
-
-def _parts_of_cells(
-    table: Contingency, other: str, cells: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], int]:
-    """Return the part that each cell belongs to, and the number of parts: one per cluster of the other side."""
-    if not isinstance(table, Cover):  # two clusters share a single cell
-        return np.arange(cells.size), cells.size
-    with Pool(1) as pool:
-        kinds, part = np.unique(signatures(table.members(other).take(cells), pool).codes, return_inverse=True)
-    return part, kinds.size
 
 
 def _sums(

@@ -22,7 +22,6 @@ from fastbcubed.inputs.locations import at_home
 from fastbcubed.metrics.fast_sums import pair_counts
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.overlap.cover import Cover
 from fastbcubed.render.json import plain
 from fastbcubed.render.number_formats import counted
 from fastbcubed.results.cluster_outcomes import named
@@ -37,7 +36,6 @@ from fastbcubed.results.saved_files import (
     ITEMS,
     MANIFEST,
     PAGE,
-    as_table,
     is_large,
     item_table,
     labels_by_code,
@@ -60,8 +58,8 @@ KEEP = {
     "cells": ("true_clusters", "pred_clusters", "cells"),
     "items": ("items",),
 }
-#: Numbers of cells and of slices written at a time.
-CELLS_AT_ONCE, SLICES_AT_ONCE = 1 << 20, 1 << 14
+#: Number of slices written at a time.
+SLICES_AT_ONCE = 1 << 14
 #: Slicings with at most this many slices are in the manifest, too; others only in their file.
 SLICES_IN_MANIFEST = 1 << 12
 
@@ -117,7 +115,7 @@ def save(
             "slices": lambda: _slices(sliced),
             "true_clusters": lambda: _clusters(ev, "true", passing),
             "pred_clusters": lambda: _clusters(ev, "pred", passing),
-            "cells": lambda: _cells(ev),
+            "cells": lambda: map(_numbers_full, ev.contingency.batches()),
             "items": lambda: [item_table(ev.kept)],
             "repairs": lambda: [best],
         }
@@ -426,13 +424,3 @@ def _recall_alone(ev: EvaluationData) -> float | None:
     table = ev.contingency
     by_weight = table.weighted and table.weighting != "outer" and not table.overlapping
     return ev.losses.recall_alone() if by_weight and ev.kept.ranges is None else None
-
-
-def _cells(ev: EvaluationData) -> Iterator[pa.Table]:
-    table = ev.contingency
-    if isinstance(table, Cover):
-        yield as_table(table)
-        return
-    columns = {name: getattr(table, name) for name in ("true", "pred", "n", "weight", "fp", "fn")}
-    for start, stop in blocks(table.n_cells, CELLS_AT_ONCE):
-        yield _numbers_full({name: np.ascontiguousarray(each[start:stop]) for name, each in columns.items()})

@@ -25,7 +25,7 @@ from fastbcubed.inputs.file_formats import read_groups
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.overlap_scores import cice
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.overlap.cover import Cover
+from fastbcubed.overlap.cover import MATES, PARTS, Cover
 from fastbcubed.overlap.extended_bcubed import Shares
 from fastbcubed.overlap.memberships import Memberships
 from fastbcubed.results.items import Kept, TableItems
@@ -263,28 +263,6 @@ def _memberships(table: pa.Table, name: str, n_clusters: int) -> Memberships:
     return Memberships(offsets - offsets[0], codes, n_clusters)
 
 
-#: Columns of saved cells of overlapping clusters: hits and misses of an item among other cells, and its mates.
-PARTS = ("pred_hits", "pred_misses", "true_hits", "true_misses")
-MATES = ("pred_mates", "true_mates")
-
-
-def as_table(cover: Cover) -> pa.Table:
-    """Return the cells of a cover as a table; prediction-only cells come last, with nulls for shares."""
-    truth, prediction, n, weight = cover.every
-    lacking = np.arange(n.size) >= cover.n_cells
-    columns: dict[str, Any] = {
-        "true_clusters": pa.LargeListArray.from_arrays(truth.offsets, truth.codes),
-        "pred_clusters": pa.LargeListArray.from_arrays(prediction.offsets, prediction.codes),
-        "n": n,
-        "weight": n.astype(np.float64) if weight is None else weight,
-    }
-    for name, values in zip((*PARTS, *MATES), (*cover.shares.parts.T, *cover.shares.mates.T), strict=True):
-        whole = np.zeros(n.size, values.dtype)
-        whole[: cover.n_cells] = values
-        columns[name] = from_numpy(whole, lacking)
-    return table_of(columns)
-
-
 def from_table(
     cells: pa.Table,
     n_clusters: tuple[int, int],
@@ -294,7 +272,7 @@ def from_table(
     weighting: str,
     outside: bool,
 ) -> Cover:
-    """Make a cover from a table returned by `as_table`, and from the number of clusters of each side."""
+    """Make a cover from the table of its `batches`, and from the number of clusters of each side."""
     n_scored = len(cells) - cells[PARTS[0]].null_count
     scored, (n_true, n_pred) = cells.slice(0, n_scored), n_clusters
     shares = Shares(
