@@ -21,7 +21,7 @@ from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.overlap.cover import Cover, split_equally
 from fastbcubed.results.cluster_outcomes import marked, mixed, named, outcome_code, with_unlabelled
-from fastbcubed.results.table import NamedBy, best, require_known
+from fastbcubed.results.table import Listing, best, require_known
 from fastbcubed.runtime.output_files import ROW_GROUP
 from fastbcubed.runtime.spill import Spill, Spool
 from fastbcubed.runtime.threads import Pool, blocks
@@ -104,24 +104,15 @@ class ClusterRanges:
         self._directory = directory
         self._threads = threads
 
-    def best(
-        self,
-        side: str,
-        metrics: list[Metric],
-        beta: float,
-        order_by: str,
-        limit: int,
-        named_by: NamedBy,
-        outcome: str | None = None,
-    ) -> pa.Table:
+    def best(self, side: str, asked: Listing) -> pa.Table:
         """Return clusters that include the first `limit` in this order, for `listed` to sort."""
 
         def ranges() -> Iterator[pa.Table]:
-            for first, columns in self.by_code(side, metrics, beta):
-                require_known(order_by, columns)
-                yield listing_of(first, columns, side, outcome)
+            for first, columns in self.by_code(side, asked.metrics, asked.beta):
+                require_known(asked.order_by, columns)
+                yield listing_of(first, columns, side, asked.outcome)
 
-        return best(ranges(), metrics, order_by, limit, named_by, self.named_at_once)
+        return best(ranges(), asked.metrics, asked.order_by, asked.limit, asked.named_by, self.named_at_once)
 
     @property
     def named_at_once(self) -> int:

@@ -40,7 +40,7 @@ from fastbcubed.results.concentration import (
 )
 from fastbcubed.results.figures import Figures, resolved
 from fastbcubed.results.items import Items, Kept
-from fastbcubed.results.table import LOSS, Table, listed
+from fastbcubed.results.table import LOSS, Listing, Table, listed
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.key_codes import number
@@ -461,7 +461,7 @@ def clusters_in_order(
         columns = columns_by_code(kept.cells, side, metrics, figures.beta)
         found = listing_of(0, {**columns, **more()}, side, outcome)
     else:
-        found = ranges.best(side, metrics, figures.beta, order_by, limit, named_by, outcome)
+        found = ranges.best(side, Listing(metrics, figures.beta, order_by, limit, named_by, outcome))
     return listed(found, [*metrics, *others], order_by, limit, named_by=named_by)
 
 

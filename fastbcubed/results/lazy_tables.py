@@ -14,10 +14,10 @@ from fastbcubed.cells.contingency import SIDES
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy, to_numpy
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
-from fastbcubed.metrics.metric import Metric, gain_of_f1
+from fastbcubed.metrics.metric import gain_of_f1
 from fastbcubed.results.concentration import LossCurve, SizeClasses
 from fastbcubed.results.stored_tables import StoredTable
-from fastbcubed.results.table import FIGURES, LOSS, NamedBy, Top, best, listed, require_known
+from fastbcubed.results.table import FIGURES, LOSS, Listing, NamedBy, Top, best, listed, require_known
 from fastbcubed.runtime.threads import blocks
 from fastbcubed.types import Floats
 
@@ -175,17 +175,9 @@ class LazyTables:
         """Return the number of scored items in these clusters."""
         return to_numpy(self.clusters[side].take(["n_items"], codes)["n_items"])
 
-    def best(
-        self,
-        side: str,
-        metrics: list[Metric],
-        beta: float,
-        order_by: str,
-        limit: int,
-        named_by: NamedBy,
-        outcome: str | None = None,
-    ) -> pa.Table:
+    def best(self, side: str, asked: Listing) -> pa.Table:
         """Return clusters that include the first `limit` in this order; see `ClusterRanges.best`."""
+        metrics, _, order_by, limit, named_by, outcome = asked
         names = [*FIGURES, *(m.name for m in metrics if not m.overall_only)]
         require_known(order_by, names)
         found = None

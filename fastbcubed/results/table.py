@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -282,6 +282,17 @@ TIES = 1 << 16
 #: A column of numbers, the column of names for these, and a function from numbers to names; None if the table has the
 #: names.
 NamedBy = tuple[str, str, Callable[[NDArray[np.int64]], pa.Array] | None]
+
+
+class Listing(NamedTuple):
+    """What a listing of clusters consists of: its columns of scores, its order, and which clusters it has."""
+
+    metrics: list[Metric]
+    beta: float
+    order_by: str
+    limit: int
+    named_by: NamedBy
+    outcome: str | None = None
 
 
 def listed(
