@@ -263,7 +263,6 @@ class RowShards:
         true_keys: NDArray[np.int64],
         pred_keys: NDArray[np.int64],
         weight: NDArray[np.float64] | None,
-        pool: Pool,
         *,
         placed: bool = False,
     ) -> NDArray[np.int32] | None:

@@ -87,26 +87,23 @@ def as_policies(unmatched: Any, baseline: Any, experiment: Any) -> Any:
     """Return policies for missing items by an evaluation's sides; by default, items without links are singletons."""
     if unmatched is None:
         return {"truth": default_for_truth_only(experiment), "prediction": default_for_truth_only(baseline)}
-    if not isinstance(unmatched, Mapping):
-        return unmatched
-    if strange := [side for side in unmatched if side not in PLACES]:
-        raise OptionError(
-            f"{arg('unmatched', ...)} has a policy for {strange[0]!r}, but the sides are named baseline and "
-            "experiment"
-        )
-    return {PLACES[side]: policy for side, policy in unmatched.items()}
+    return _by_place(unmatched, "unmatched", "policy")
 
 
 def as_noise(noise: Any) -> Any:
     """Return noise labels by an evaluation's names of the sides."""
-    if not isinstance(noise, Mapping):
-        return noise
-    if strange := [side for side in noise if side not in PLACES]:
+    return _by_place(noise, "noise", "label")
+
+
+def _by_place(given: Any, name: str, what: str) -> Any:
+    """Return a mapping from sides of a diff with an evaluation's names of the sides; anything else as given."""
+    if not isinstance(given, Mapping):
+        return given
+    if strange := [side for side in given if side not in PLACES]:
         raise OptionError(
-            f"{arg('noise', ...)} has a label for {strange[0]!r}, but the sides are named baseline and "
-            "experiment"
+            f"{arg(name, ...)} has a {what} for {strange[0]!r}, but the sides are named baseline and experiment"
         )
-    return {PLACES[side]: label for side, label in noise.items()}
+    return {PLACES[side]: value for side, value in given.items()}
 
 
 # -- Listings --------------------------------------------------------------------------------------

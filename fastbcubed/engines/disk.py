@@ -236,7 +236,7 @@ class ShardedRows:
         """Lay out the shards as soon as possible; see `RowShards`. With `one_by_one`, rows are not preaggregated."""
         self._one_by_one, self._weighs_pairs = one_by_one, weighs_pairs
         self._n_rows, self._aligner, self._layout, self._blocks = n_rows, aligner, layout, blocks
-        self._spill, self._weighted, self._pool = spill, weighted, pool
+        self._spill, self._weighted = spill, weighted
         self._rows_at_once = min(n_rows, block_rows(limit, pool.threads))
         self.shards: RowShards | None = None
         if not aligner.by_item:
@@ -270,10 +270,8 @@ class ShardedRows:
         assert self.shards is not None
         if self._spread.is_taken(block.pred_keys):
             raise Retry(seed=False)
-        places = self.shards.put(
-            block.index, block.true_keys, block.pred_keys, block.weight, self._pool,
-            placed=self._blocks is not None,
-        )  # fmt: skip
+        keys, placed = (block.true_keys, block.pred_keys), self._blocks is not None
+        places = self.shards.put(block.index, *keys, block.weight, placed=placed)
         if self._blocks is not None and places is not None and places.size:
             self._blocks.put(block, places)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 import pyarrow as pa
@@ -68,9 +68,6 @@ from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.sample.cluster_estimators import DESCRIPTIVE, F_OF_BETA, Moved, Paired, difference
 from fastbcubed.sample.estimates import Estimates, how, in_slices, slices_estimated, try_estimate
 from fastbcubed.types import Floats
-
-if TYPE_CHECKING:
-    from fastbcubed.results.table import Table as AnyTable
 
 #: The F1 score that belongs to each F of another beta.
 F1_OF = {name: f1 for f1, name in F_OF_BETA.items()}
@@ -318,7 +315,7 @@ class EstimatedComparison(Comparison):
         return {name: name for name in self._estimates(self.baseline).sliced}
 
     @cached_property
-    def _sliced(self) -> dict[str, AnyTable]:
+    def _sliced(self) -> dict[str, Table]:
         return {by: self._of_slicing(by) for by in self._estimates(self.baseline).sliced}
 
     def _of_slicing(self, by: str) -> Table:
