@@ -24,6 +24,7 @@ from fastbcubed.errors import (
     arg,
     first_few,
     naming,
+    quoted,
 )
 from fastbcubed.inputs.arrays import Nulls, is_pandas, is_spark, is_sparse, refuse_unread, starts_as_integers
 from fastbcubed.inputs.clustering import UNNAMED, Clustering, by_position
@@ -382,7 +383,7 @@ def require_weight(sides: tuple[Clustering, Clustering], weight: str) -> None:
         hint = did_you_mean(weight, names)
         if os.path.exists(weight):
             hint = f" A string names a column; for weights in a file pass pathlib.Path({weight!r})."
-        raise ColumnError(f"There is no weight column {weight!r}. Columns: {'; '.join(known)}.{hint}")
+        raise ColumnError(f"There is no weight column {quoted(weight)}. Columns: {'; '.join(known)}.{hint}")
 
 
 def _given_weight(

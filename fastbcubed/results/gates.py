@@ -191,7 +191,7 @@ def as_bounds(
 
     `scores` are those of the result that the bounds apply to.
     """
-    found = [require_bound(_parsed(text), repr(text), scores=scores) for text in written]
+    found = [require_bound(_parsed(text), quoted(text), scores=scores) for text in written]
     for name, given in named.items():
         value = number(given, f"{name}=", f"the bound of {name}", lambda _: True)
         best = subject_of(Bound.of(name, 0.0), f"{name}=", scores).best

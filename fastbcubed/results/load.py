@@ -148,7 +148,7 @@ def _told(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise FileFormatError(f"{path} contains no saved evaluation: {error}") from error
+        raise FileFormatError(f"{path} contains no saved evaluation: {str(error)[:1000]}") from error
 
 
 def _unread(

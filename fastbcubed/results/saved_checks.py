@@ -44,7 +44,8 @@ _CLUSTERS = Rule(
     ("cluster", "n_items", "weight"), frozenset({"outcome"}), frozenset({"exact"}), frozenset({"cluster"}),
     frozenset({"n_items", "weight"}),
 )  # fmt: skip
-_LINKS = Rule(("threshold",), free=frozenset({"cluster", "left", "right"}))
+_LINKS = frozenset({"cluster", "left", "right"})
+_MERGES = Rule(("threshold", "left", "right", "n_clusters", "n_items", "f1_change"), free=_LINKS)
 _CURVE = Rule(("threshold", "clusters"), all_known=True)
 _ESTIMATES = frozenset({"estimate", "se", "low", "high"})
 #: Rules by name of the file.
@@ -63,9 +64,9 @@ RULES: dict[str, Rule] = {
     ),
     "curve": _CURVE,
     "points": _CURVE,
-    "merges": _LINKS,
-    "merges_at_best": _LINKS,
-    "weakest_links": _LINKS,
+    "merges": _MERGES,
+    "merges_at_best": _MERGES,
+    "weakest_links": Rule(("cluster", "n_items", "threshold", "left", "right"), free=_LINKS),
 }  # fmt: skip
 
 

@@ -96,8 +96,12 @@ class Bins:
     def _numbered(self, figures: NDArray[Any], whole: bool) -> NDArray[Any]:
         if self.width is None:
             return np.searchsorted(np.array(self.edges), figures, side="right")
-        if whole:
-            return np.floor_divide(figures, self.width)
+        if whole:  # of a width that 64 bits cannot hold, there are two bins
+            return (
+                np.floor_divide(figures, self.width)
+                if self.width < 1 << 63
+                else np.minimum(np.sign(figures), 0)
+            )
         with np.errstate(all="ignore"):  # overflow is detected below
             widths = figures / self.width
             near = np.rint(widths)

@@ -47,7 +47,7 @@ def make_directory(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileFormatError(f"cannot make the directory {path}: {error.strerror}") from error
+        raise FileFormatError(f"cannot make the directory {short(str(path))}: {error.strerror}") from error
     return path
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.errors import OptionError, SpillError, arg
+from fastbcubed.errors import OptionError, SpillError, arg, short
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import local_path
 from fastbcubed.runtime.threads import Pool, lend
@@ -196,7 +196,8 @@ class Spill:
                 f"{arg('memory_limit', ...)}"
             )
         return SpillError(
-            f"cannot spill to {self.directory}: {error.strerror}. Name a directory with {arg('spill_dir', ...)}"
+            f"cannot spill to {short(str(self.directory))}: {error.strerror}. Name a directory with "
+            f"{arg('spill_dir', ...)}"
         )
 
 

@@ -199,6 +199,13 @@ def test_bins_of_one_width_hold_what_their_names_say(values: list[int], width: i
         assert int(high) - int(low) + 1 == width
 
 
+def test_bins_wider_than_64_bits() -> None:
+    years = {"item": [1, 2, 3, 4], "year": [-1, 0, 2**62, None]}
+    ev = fb.evaluate({1: 1, 2: 1, 3: 1, 4: 2}, {1: 1, 2: 1, 3: 2, 4: 2}, attributes=years)
+    assert ev.slices(fb.bins("year", 2**63))["n_items"].to_pylist() == [1, 2, 1]
+    assert ev.slices(fb.bins("year", [0, 2**64]))["n_items"].to_pylist() == [1, 2, 1]
+
+
 def test_bins_show_how_they_are_made() -> None:
     assert [repr(fb.bins("d", by)) for by in ("year", "2y", "12mo")] == [
         'bins("d", "year")', 'bins("d", "2 years")', 'bins("d", "12 months")',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -217,6 +218,26 @@ def test_figures_of_a_saved_sweep_are_checked(change: Any, tmp_path: Path) -> No
     sealed_anew(tmp_path, change)
     with pytest.raises(FileFormatError, match="contains no saved evaluation"):
         fb.load(tmp_path)
+
+
+@pytest.mark.parametrize("file", ["merges", "merges_at_best", "weakest_links"])
+def test_tables_of_a_saved_sweep_have_their_columns(file: str, tmp_path: Path) -> None:
+    """One of them in the place of another would end pages, and `merges`, in a KeyError."""
+    fb.sweep({"a": 1, "b": 1, "c": 2}, [("a", "b", 0.5), ("b", "c", 0.4)]).save(tmp_path)
+    other = "merges" if file == "weakest_links" else "weakest_links"
+    shutil.copy(tmp_path / f"{other}.parquet", tmp_path / f"{file}.parquet")
+    sealed_anew(tmp_path)
+    with pytest.raises(FileFormatError, match=rf"{file}\.parquet has no column"):
+        fb.load(tmp_path)
+
+
+def test_a_long_value_of_a_manifest_is_cut(tmp_path: Path) -> None:
+    old, new = ({f"{k}": k // n for k in range(24)} for n in (2, 3))
+    fb.evaluate(old, new, slices={"few": list("012")}).save(tmp_path)
+    sealed_anew(tmp_path, lambda head: next(iter(head["slices"].values()))[0].update(weight="x" * 10**5))
+    with pytest.raises(FileFormatError, match="contains no saved evaluation") as caught:
+        fb.load(tmp_path)
+    assert len(str(caught.value)) < 2000
 
 
 @pytest.mark.parametrize(
