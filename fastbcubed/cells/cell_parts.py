@@ -406,6 +406,7 @@ class CellParts:
         self.recall_if_alone = cells.alone.change()
         if kept is not None:
             self.whole, self.keys = kept.finish(cells.n_true), kept.finished_keys()
+            self.whole.__dict__["n_exact"] = self.n_exact  # counting again would read all cells
         if back is not None:
             self._go_back(back, cells.heavy_sizes)
 

@@ -79,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         _print(links, told)
     if out is not None:
-        write_parquet(table, out)
+        write_parquet([table], out)
         say(f"wrote {out}: {counted(table.num_rows, 'row')}")
     return 0
 

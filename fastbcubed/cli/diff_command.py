@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -156,22 +158,24 @@ def _id_files(options: argparse.Namespace) -> dict[str, Path]:
     return files
 
 
-def _ids(options: argparse.Namespace, diff: Diff, files: dict[str, Path]) -> dict[str, Any]:
-    """Return the tables of ids and the registry to write, by name."""
+def _ids(options: argparse.Namespace, diff: Diff, files: dict[str, Path]) -> dict[str, Iterable[Any]]:
+    """Return the tables to write to each file; of several tables of ids, only the first is made already."""
     if not files:
         return {}
-    from fastbcubed.diff_runs.identity import ids_by_item, ids_of, registry_and_ids
+    from fastbcubed.diff_runs.identity import ids_by_item, registry_and_ids, tables_of_ids
 
     mint: Any = min if options.mint_item else options.mint
-    found: dict[str, Any] = {}
+    found: dict[str, Iterable[Any]] = {}
     if (registry := files.get("registry")) is None:
-        ids = ids_of(diff, None, mint, revive=False)
+        tables = tables_of_ids(diff, None, mint, revive=False, whole="item_ids" in files)
+        first = next(tables)
     else:
         before = str(registry) if registry.exists() else None
-        found["registry"], ids = registry_and_ids(diff, before, options.release, mint, revive=options.revive)
+        made, first = registry_and_ids(diff, before, options.release, mint, revive=options.revive)
+        found["registry"], tables = [made], iter(())
     if "item_ids" in files:
-        found["item_ids"] = ids_by_item(diff.evaluation, ids)
-    return {**found, "ids": ids}
+        found["item_ids"] = [ids_by_item(diff.evaluation, first)]
+    return {**found, "ids": chain([first], tables)}
 
 
 def _gate_of_ids(diff: Diff, most: float, *, given: bool) -> Gate:
@@ -181,7 +185,7 @@ def _gate_of_ids(diff: Diff, most: float, *, given: bool) -> Gate:
     return gate_of(Bound("ids_lost", most, at_least=False), 1.0 - (known.best if given else known.as_named))
 
 
-def _write_ids(files: dict[str, Path], ids: dict[str, Any], *, keep_registry: bool) -> None:
+def _write_ids(files: dict[str, Path], ids: dict[str, Iterable[Any]], *, keep_registry: bool) -> None:
     """Write the tables, the registry last, and print their paths."""
     for flag in ("ids", "item_ids", "registry"):
         if (path := files.get(flag)) is None:
@@ -189,12 +193,24 @@ def _write_ids(files: dict[str, Path], ids: dict[str, Any], *, keep_registry: bo
         if flag == "registry" and keep_registry:
             say(f"left {path} unchanged because a gate failed")
             continue
-        table, more = ids[flag], ""
-        if flag == "ids":
-            events = table["event"].to_pylist()
-            more = f": {', '.join(f'{count(events.count(e))} {e}' for e in dict.fromkeys(sorted(events)))}"
-        write_parquet(table, path)
-        say(f"wrote {path}: {counted(table.num_rows, 'row')}{more}")
+        n_rows, events = Counter[str](), Counter[str]()
+        write_parquet(_counted(ids[flag], n_rows, events), path)
+        more = (
+            f": {', '.join(f'{count(n)} {event}' for event, n in sorted(events.items()))}" if events else ""
+        )
+        say(f"wrote {path}: {counted(n_rows['rows'], 'row')}{more}")
+
+
+def _counted(tables: Iterable[Any], n_rows: Counter[str], events: Counter[str]) -> Iterator[Any]:
+    """Yield the tables, counting their rows and events."""
+    from fastbcubed.inputs import arrow_compute as pc
+
+    for table in tables:
+        n_rows["rows"] += table.num_rows
+        if "event" in table.column_names:
+            found = pc.value_counts(table["event"].combine_chunks())
+            events.update({each["values"]: each["counts"] for each in found.to_pylist()})
+        yield table
 
 
 def _arguments(options: argparse.Namespace) -> dict[str, Any]:

@@ -352,10 +352,11 @@ def parquet_file(path: str, flag: str) -> Path:
     return place
 
 
-def write_parquet(table: Any, out: Path) -> None:
-    """Write a table as a Parquet file, entirely or not at all."""
+def write_parquet(tables: Iterable[Any], out: Path) -> None:
+    """Write tables of the same columns as a Parquet file, entirely or not at all."""
     from fastbcubed.runtime.output_files import TableWriter, make_directory, written_aside
 
     make_directory(out.parent)
     with written_aside(out) as aside, TableWriter(aside) as writer:
-        writer.add(table)
+        for table in tables:
+            writer.add(table)

@@ -1,29 +1,38 @@
-"""Identity over time: which clusters of an experiment keep the ids of a baseline, new ids, and the registry of ids."""
+"""Identity over time: ids of the clusters of an experiment, kept or new, retired ids, and the registry of ids."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterator
+from itertools import chain, pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed import kernels
-from fastbcubed.cells.contingency import Contingency
-from fastbcubed.diff_runs.cluster_changes import OF_ONE_SIDE, labels_of_one_side, plain_labels
+from fastbcubed.diff_runs.carried_ids import (
+    CELL_BYTES,
+    EVENTS,
+    LEAST,
+    NEW,
+    QUICK,
+    Carried,
+    IdStability,
+    as_texts,
+    carry,
+    code_type,
+    or_null,
+    scored_clusters,
+    stability,
+)
+from fastbcubed.diff_runs.cluster_changes import labels_of_one_side, plain_labels
 from fastbcubed.diff_runs.diff_summary import DiffData
-from fastbcubed.diff_runs.heaviest_matching import Rivals, largest_first, match_first
 from fastbcubed.errors import (
     ColumnError,
     DuplicateItemError,
     Either,
-    EmptyInputError,
     FastBCubedError,
     IdTypeError,
-    MetricError,
     NotKeptError,
     NullError,
     OptionError,
@@ -37,43 +46,34 @@ from fastbcubed.inputs.arrays import (
     from_numpy,
     from_texts,
     id_kind,
-    is_null,
     plain,
     table_of,
     to_numpy,
 )
 from fastbcubed.inputs.files import read_table
 from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.inputs.id_order import AT_ONCE, order_of_ids, same_ids, words_of
-from fastbcubed.render.number_formats import count, counted, label
+from fastbcubed.inputs.id_order import order_of_ids
+from fastbcubed.render.number_formats import count, counted
 from fastbcubed.results.clusters import BESIDE, bytes_of_label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import without_noise
-from fastbcubed.results.notices import NOTE
 from fastbcubed.results.page import stem
 from fastbcubed.results.standard_errors import ALWAYS
 from fastbcubed.results.table import Table
-from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import a_text, is_one_of, true_or_false
-from fastbcubed.runtime.memory_budget import require_within
+from fastbcubed.runtime.memory_budget import release, require_within
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import blocks
-from fastbcubed.types import Codes, RowNumbers, Words
 
-#: The events of a cluster's id, in the order of display.
-EVENTS = ("kept", "merged", "split", "new")
-#: Steps after which a component is matched greedily: about ten seconds, and fewer if no ids were requested.
-LIMIT, QUICK = 2_000_000_000, 5_000_000
-#: Bits of the total weight as a whole number, with which sums are exact, so that rounding cannot break ties.
-BITS = 46
-#: Bytes per cell of a cluster that changed, and per cluster, while ids are carried over and a registry is made, and per
-#: row while its items are listed.
-CELL_BYTES, CLUSTER_BYTES, ROW_BYTES = 300, 95, 60
+#: Bytes per cluster while ids are carried over and a registry is made; per cluster of the experiment in one of several
+#: tables of ids; and per row while its items are listed.
+CLUSTER_BYTES, TABLE_BYTES, ROW_BYTES = 95, 120, 60
+#: Number of labels, for each table of ids, that show which labels each of them has.
+SHOWN = 1 << 10
 #: The most digits of a number in an id after which new ids are numbered.
 LONGEST = 18
 #: The columns of a registry.
 REGISTRY = ("id", "first_seen", "last_seen", "replaced_by")
-TOO_TANGLED = "ids-partly-greedy"
 
 #: The name of the rule by smallest items, and the advice against it, in Python and on the command line.
 MINT_ITEM = Either("mint=min", "--mint-item")
@@ -84,109 +84,8 @@ NOT_BY_ITEM = Either(
 IdRule = str | Callable[[Any], Any] | None
 
 
-class IdStability(NamedTuple):
-    """Shares of the common weight of baseline and experiment that keep their id; both clusters must have labels."""
-
-    as_named: float  #: share whose clusters have the same label on both sides
-    best: float  #: share that keeps its id if ids are carried over by the heaviest matching
-
-
-class Carried(NamedTuple):
-    """The labels of clusters by side and code, and the clusters that keep ids."""
-
-    labels: dict[str, pa.Array]  #: null for a cluster that a policy made
-    there: dict[str, NDArray[np.bool_]]  #: whether a cluster has a label and a cell
-    keeps: RowNumbers  #: by new cluster: the old cluster whose id it keeps, or -1
-    heir: RowNumbers  #: by old cluster whose id no cluster keeps: the new cluster with most of its weight; else -1
-    shared: NDArray[np.bool_]  #: by new cluster: whether it has items of old clusters
-    stability: IdStability
-    n_greedy: int
-    cells_of_greedy: int
-
-    def notes(self) -> list[dict[str, Any]]:
-        """Return a note if some ids were carried over greedily."""
-        if not self.n_greedy:
-            return []
-        message = (
-            f"Ids of {counted(self.n_greedy, 'group')} of clusters, connected by "
-            f"{count(self.cells_of_greedy)} cells, were carried over greedily, heaviest cell first, because "
-            "the search for the best matching took too long. A better matching might keep the ids of "
-            "slightly more of the weight."
-        )
-        figures = {"n_components": self.n_greedy, "n_cells": self.cells_of_greedy}
-        return [{"code": TOO_TANGLED, "level": NOTE, "message": message, **figures}]
-
-
-def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
-    """Match clusters of both sides one to one, such that the matched cells have the greatest total weight.
-
-    Ties are broken by the share of the cell in both clusters, then by old id, then by new label.
-    """
-    table = ev.contingency
-    if not table.has_cells:
-        raise NotKeptError(
-            f"the cells were not kept; call fastbcubed.diff with {arg('keep', 'cells')} to carry ids"
-        )
-    if table.overlapping:
-        raise MetricError(
-            "ids cannot be carried over between overlapping clusters; pass partitions, without "
-            f"{arg('overlapping', True)}"
-        )
-    require_within(ev.kept.memory_limit, _needed(ev) - BESIDE, "stable ids", "cells and clusters")
-    labels = {side: _labels(ev, side) for side in OF_ONE_SIDE}
-    there = {side: ~is_null(each) for side, each in labels.items()}
-    if not table.is_complete:
-        for side, own in there.items():
-            scored = np.zeros(own.size, np.bool_)
-            scored[table.codes(side)[0]] = True
-            own &= scored
-    rivals, keeps = _rivals(table, labels, there)
-    shared = keeps >= 0
-    shared[rivals.columns] = True
-    if not shared.any():
-        raise EmptyInputError("no item has a cluster id on both sides, so no id can be carried over")
-    found = match_first(rivals, limit)
-    keeps[rivals.columns[found.cells]] = rivals.rows[found.cells]
-    left = np.ones(there["true"].size, np.bool_)
-    left[keeps[keeps >= 0]] = False
-    largest = rivals.first_of_rows(np.flatnonzero(left[rivals.rows]))
-    heir = np.full(left.size, -1)
-    heir[rivals.rows[largest]] = rivals.columns[largest]
-    stability = _stability(table, labels, there, keeps)
-    return Carried(labels, there, keeps, heir, shared, stability, found.n_greedy, found.cells_of_greedy)
-
-
-def _rivals(
-    table: Contingency, labels: dict[str, pa.Array], there: dict[str, NDArray[np.bool_]]
-) -> tuple[Rivals, RowNumbers]:
-    """Return the cells of clusters that differ, and by new cluster the old one that is identical, or -1."""
-    twins = np.full(there["pred"].size, -1)
-    of_row, of_column = (np.zeros(own.size, np.int32) for own in there.values())
-    places, rows, columns = (buffers.empty(table.n_cells, np.int64) for _ in range(3))
-    n = kernels.components.find_rivals(
-        table.cells, table.codes("pred")[0], *_lacking(there), twins, places, rows, columns, of_row, of_column
-    )
-    places, rows, columns = places[:n], rows[:n], columns[:n]
-    # Whole numbers make sums exact, so the order of the items cannot break a tie; the unit is a power of two.
-    unit = math.ldexp(1.0, math.frexp(table.total_weight * (1 + 2**-20))[1] - BITS)
-    gains = np.maximum(np.rint(table.weight[places] / unit), 1.0)
-
-    def share(of: Codes | slice) -> Words:
-        cells = table.cells[places[of]]
-        common = cells["n"] if table.weighting == "outer" else cells["weight"]
-        return largest_first(np.rint(common / (common + (cells["fp"] + cells["fn"])) * 2.0**40))(slice(None))
-
-    words = {side: words_of(own) for side, own in labels.items()}
-    return Rivals(rows, columns, gains, of_row, of_column, [share], words["true"], words["pred"]), twins
-
-
-def _lacking(there: dict[str, NDArray[np.bool_]]) -> list[NDArray[np.bool_]]:
-    """Return masks of the clusters with a label; empty ones if all have one."""
-    return [own[:0] if all(each.all() for each in there.values()) else own for own in there.values()]
-
-
 def _needed(ev: Evaluation) -> int:
-    """Return the bytes that carrying ids over takes, with the tables made of them."""
+    """Return the bytes that carrying ids over takes, with whole tables made of them."""
     table, of_cluster = ev.contingency, CLUSTER_BYTES + bytes_of_label(ev.kept)
     return (table.n_cells - table.n_exact) * CELL_BYTES + sum(table.n_codes.values()) * of_cluster
 
@@ -205,62 +104,18 @@ def known_stability(diff: DiffWithIds) -> IdStability | None:
     if found.n_greedy:
         return None
     diff.__dict__["_carried"] = found
-    return found.stability
-
-
-def _stability(
-    table: Contingency, labels: dict[str, pa.Array], there: dict[str, NDArray[np.bool_]], keeps: RowNumbers
-) -> IdStability:
-    old, new = labels["true"], labels["pred"]
-    if old.type != new.type or pa.types.is_nested(old.type):
-        old, new = (_as_texts(each) for each in (old, new))
-    same, (true, pred), lacking = same_ids(old, new), (table.true, table.pred), _lacking(there)
-    sums = [
-        kernels.components.weigh_kept(
-            table.cells, pred, a, same(np.ascontiguousarray(true[a:b]), pred[a:b]), keeps, *lacking
-        )
-        for a, b in blocks(table.n_cells, AT_ONCE)
-    ]
-    as_named, best, total = (math.fsum(each) for each in zip(*sums, strict=True))
-    return IdStability(as_named / total, best / total)
-
-
-def _as_texts(labels: pa.Array) -> pa.Array:
-    """Return labels as strings, so that 1 and "1" are the same id."""
-    if (
-        pa.types.is_integer(labels.type)
-        or pa.types.is_string(labels.type)
-        or pa.types.is_large_string(labels.type)
-    ):
-        return labels.cast(pa.large_string())
-    return pa.array(
-        [None if value is None else label(value) for value in labels.to_pylist()], pa.large_string()
-    )
-
-
-def _labels(ev: Evaluation, side: str) -> pa.Array:
-    """Return the labels of a side's clusters by code; null for codes that no cluster has."""
-    table, alone = ev.contingency, ev.contingency.alone(side)
-    if table.is_complete:
-        return plain_labels(ev.kept.cluster_labels(side, np.arange(table.n_codes[side])))
-    used = np.zeros(table.n_codes[side], np.bool_)
-    for codes in (table.codes(side)[0], *(() if alone is None else (alone.codes,))):
-        used[codes] = True
-    found = plain_labels(ev.kept.cluster_labels(side, np.flatnonzero(used)))
-    return found if used.all() else _or_null(found, np.where(used, np.cumsum(used) - 1, -1))
+    return diff.id_stability
 
 
 def _of_one_side(ev: Evaluation, carried: Carried, side: str) -> pa.Array:
     """Return the labels of a side's clusters without items of the other side."""
-    own, alone = carried.labels[side], ev.contingency.alone(side)
+    labels, alone = carried.labels[side], ev.contingency.alone(side)
     if alone is None:
-        return own.slice(0, 0)
+        return labels.of(np.empty(0, np.int64))
     if ev.has_items:
-        return labels_of_one_side(ev, side)
-    scored = np.zeros(len(own), np.bool_)
-    scored[ev.contingency.true if side == "true" else ev.contingency.pred] = True
+        return labels_of_one_side(ev, side).cast(labels.type)
     codes = np.unique(alone.codes)
-    found = own.take(from_numpy(codes[~scored[codes]]))
+    found = labels.of(codes[~scored_clusters(ev.contingency, side)[codes]])
     if found.null_count and ev.policies.noise_of(side) is None:
         raise NotKeptError(
             f"the labels of {counted(found.null_count, 'cluster')} without items on one of the sides were "
@@ -274,42 +129,84 @@ def _of_one_side(ev: Evaluation, carried: Carried, side: str) -> pa.Array:
 
 def ids_of(diff: DiffWithIds, known: Any, mint: IdRule, *, revive: bool, by_item: bool = False) -> pa.Table:
     """Return the clusters of the experiment, in order of their labels, with ids and events; see `Diff.ids`."""
-    revive, carried, ev = true_or_false(revive, "revive"), diff._carried, diff.evaluation
+    (found,) = tables_of_ids(diff, known, mint, revive=revive, whole=True)
+    return ids_by_item(diff.evaluation, found) if by_item else found
+
+
+def tables_of_ids(
+    diff: DiffWithIds, known: Any, mint: IdRule, *, revive: bool, whole: bool = False
+) -> Iterator[pa.Table]:
+    """Yield the rows of `Diff.ids` in order, in several tables if memory is limited and they need not be `whole`.
+
+    The labels must then be numbers, and new ids the next ones.
+    """
+    revive, ev = true_or_false(revive, "revive"), diff.evaluation
+    are_numbers = getattr(ev.kept.labels, "are_numbers", lambda side: False)
+    whole = whole or mint is not None or not (are_numbers("true") and are_numbers("pred"))
+    whole = whole or (ev.has_items and ev.contingency.alone("pred") is not None)
+    if whole:
+        _require_room(ev)
+    carried = diff._carried
     old, new = carried.labels["true"], carried.labels["pred"]
-    kind = _kind(old, "ids of the baseline")
+    kind = _kind(old.type, "ids of the baseline")
     known = _known(known, kind)
     _require_rule(mint, kind)
-    events = np.where(carried.keeps < 0, np.int8(2), np.int8(0))  # positions in EVENTS
-    events[carried.heir[carried.heir >= 0]] |= 1
-    events[~carried.shared] = 3
-    labels, keeps = new, carried.keeps
-    if not carried.there["pred"].all():
-        codes = np.flatnonzero(carried.there["pred"])
-        labels, keeps, events = new.take(from_numpy(codes)), keeps[codes], events[codes]
     appeared = _of_one_side(ev, carried, "pred")
-    labels = _joined(labels, appeared.cast(new.type))
-    if n := len(appeared):
-        keeps, events = np.append(keeps, np.full(n, -1)), np.append(events, np.full(n, 3, np.int8))
-    rows = order_of_ids(labels)
-    labels, keeps, events = labels.take(from_numpy(rows)), keeps[rows], events[rows]
-    fresh, every = np.flatnonzero(keeps < 0), old
-    if fresh.size:
-        there = carried.there["true"]
-        current = old if there.all() else old.filter(from_numpy(there))
-        taken = current = _joined(current, _of_one_side(ev, carried, "true")).cast(_wide(old.type))
-        if known is not None:
-            known = _as(known, current.type, f"{arg('known_ids')}")
-            if revive:
-                known = known.filter(pc.is_in(known, value_set=current))
-            taken = _joined(current, known)
-        own = labels.take(from_numpy(fresh))
-        minted = _minted(own, taken, kind, mint, partial(_smallest, ev, own, taken))
-        every = _joined(old.cast(minted.type), minted)
-        keeps[fresh] = len(old) + np.arange(fresh.size)
-    ids = every.take(from_numpy(keeps))
-    named = pa.DictionaryArray.from_arrays(from_numpy(events), from_texts(list(EVENTS)))
-    found = table_of({"experiment_cluster": labels, "id": ids, "event": named})
-    return ids_by_item(ev, found) if by_item else found
+    n_tables = 1 if whole else _n_tables(ev, len(appeared))
+    n_fresh = len(appeared)
+    for codes in carried.codes("pred"):
+        n_fresh += int(np.count_nonzero(carried.keeps[codes] < 0))
+    rule = _NewIds(diff, known, kind, mint, revive=revive)
+    for codes, alone in _divided(carried, appeared, n_tables):
+        labels, keeps, events = _joined(new.of(codes), alone), carried.keeps[codes], carried.events[codes]
+        if n := len(alone):
+            keeps, events = np.append(keeps, np.full(n, -1)), np.append(events, np.full(n, NEW, np.int8))
+        rows = order_of_ids(labels)
+        labels, keeps, events = labels.take(from_numpy(rows)), keeps[rows], events[rows]
+        fresh = keeps < 0
+        ids = old.of(np.maximum(keeps, 0))
+        if fresh.any():
+            minted = rule.make(labels.take(from_numpy(np.flatnonzero(fresh))))
+            ids = pc.replace_with_mask(ids.cast(minted.type), from_numpy(fresh), minted)
+        elif n_fresh:
+            ids = ids.cast(_wide(old.type))
+        named = pa.DictionaryArray.from_arrays(from_numpy(events), from_texts(list(EVENTS)))
+        yield table_of({"experiment_cluster": labels, "id": ids, "event": named})
+
+
+def _require_room(ev: Evaluation) -> None:
+    """Raise OptionError if whole tables of ids exceed the memory limit."""
+    if ev.contingency.has_cells and not ev.contingency.overlapping:
+        require_within(ev.kept.memory_limit, _needed(ev) - BESIDE, "stable ids", "cells and clusters")
+
+
+def _n_tables(ev: Evaluation, n_appeared: int) -> int:
+    """Return the number of tables of ids of which each fits within the memory limit."""
+    n_codes, limit = ev.contingency.n_codes, ev.kept.memory_limit
+    if limit is None:
+        return 1
+    release()
+    room = limit + BESIDE - sum(n_codes.values()) * (code_type(ev.contingency).itemsize + 2)
+    return max(1, -(-(n_codes["pred"] + n_appeared) * TABLE_BYTES // max(room, LEAST)))
+
+
+def _divided(carried: Carried, appeared: pa.Array, n: int) -> Iterator[tuple[NDArray[np.int64], pa.Array]]:
+    """Yield codes and further labels of new clusters, `n` ranges of labels in turn if these are numbers."""
+    if n == 1:
+        yield np.concatenate(list(carried.codes("pred"))), appeared
+        return
+    labels, alone = carried.labels["pred"], to_numpy(appeared)
+    step = -(-carried.keeps.size // (n * SHOWN))
+    shown = np.sort(np.concatenate([to_numpy(labels.of(codes[::step])) for codes in carried.codes("pred")]))
+    bounds = [None, *np.unique(shown[shown.size * np.arange(1, n) // n]).tolist(), None]
+
+    def within(numbers: NDArray[Any], low: int | None, high: int | None) -> NDArray[np.int64]:
+        there = np.ones(numbers.size, np.bool_) if low is None else numbers >= low
+        return np.flatnonzero(there if high is None else there & (numbers < high))
+
+    for ends in pairwise(bounds):
+        codes = [own[within(to_numpy(labels.of(own)), *ends)] for own in carried.codes("pred")]
+        yield np.concatenate(codes), appeared.take(from_numpy(within(alone, *ends)))
 
 
 def _joined(values: pa.Array, more: pa.Array) -> pa.Array:
@@ -317,15 +214,10 @@ def _joined(values: pa.Array, more: pa.Array) -> pa.Array:
     return combined(pa.chunked_array([values, more])) if len(more) else values
 
 
-def _or_null(values: pa.Array, at: NDArray[np.int64]) -> pa.Array:
-    """Return the values at these positions, null for position -1."""
-    return values.take(from_numpy(at, at < 0))
-
-
-def _kind(labels: pa.Array, where: str) -> str:
-    if pa.types.is_struct(labels.type):
+def _kind(labels: pa.DataType, where: str) -> str:
+    if pa.types.is_struct(labels):
         raise OptionError(f"{where} have several columns, but ids need one; join the columns first")
-    return id_kind(labels.type, where)
+    return id_kind(labels, where)
 
 
 def _wide(kind: pa.DataType) -> pa.DataType:
@@ -387,38 +279,73 @@ def _require_rule(mint: IdRule, kind: str) -> None:
         )
 
 
-def _minted(
-    labels: pa.Array, taken: pa.Array, kind: str, mint: IdRule, smallest: Callable[[], pa.Array]
-) -> pa.Array:
-    """Return new ids for the clusters with these labels; raise if an id is taken, or if two are the same."""
-    n, where, is_free = len(labels), f"{arg('mint')}", False  # whether the ids cannot be taken
-    if mint is min:
-        found = _of_kind(smallest(), kind, f"{MINT_ITEM}")
-    elif isinstance(mint, str):
-        first = _last_number(taken, mint) + 1
-        is_free = first + n < 10**LONGEST
-        numbers = from_numpy(np.arange(first, first + n)).cast(pa.large_string())
-        begin, between = (pa.scalar(text, pa.large_string()) for text in (mint, ""))
-        found = pc.binary_join_element_wise(begin, numbers, between)
-    elif callable(mint):
-        values = [mint(value) for value in labels.to_pylist()]
-        if none := sum(value is None for value in values):
-            raise NullError(f"{where} gives no id to {none} of {counted(n, 'new cluster')}")
-        found = _of_kind(combined(as_column(values, "mint", where).parts[0]), kind, where)
-        found = _as(found, taken.type, where)
-    elif kind == "integer":
-        first = max(0, pc.max(taken).as_py()) + 1
-        if first + n > np.iinfo(_wide(taken.type).to_pandas_dtype()).max:
-            raise OptionError(
-                f"the largest id is {first - 1}, beyond which no numbers are left; pass {arg('mint', ...)}"
+class _NewIds:
+    """Makes ids by a rule for new clusters, whose labels come in order."""
+
+    def __init__(
+        self, diff: DiffWithIds, known: pa.Array | None, kind: str, mint: IdRule, *, revive: bool
+    ) -> None:
+        self._ev, self._carried = diff.evaluation, diff._carried
+        self._known, self._kind, self._mint, self._revive = known, kind, mint, revive
+        self._type = _wide(self._carried.labels["true"].type)
+        self._last: int | None = None  # the largest number so far
+
+    def _current(self) -> Iterator[pa.Array]:
+        """Yield the ids of the baseline."""
+        labels = self._carried.labels["true"]
+        for codes in self._carried.codes("true"):
+            yield labels.of(codes).cast(self._type)
+        yield _of_one_side(self._ev, self._carried, "true").cast(self._type)
+
+    def _taken(self) -> pa.Array:
+        """Return the ids that must not be used again."""
+        current = combined(pa.chunked_array(list(self._current()), self._type))
+        if self._known is None:
+            return current
+        known = _as(self._known, self._type, f"{arg('known_ids')}")
+        if self._revive:
+            known = known.filter(pc.is_in(known, value_set=current))
+        return _joined(current, known)
+
+    def make(self, labels: pa.Array) -> pa.Array:
+        """Return new ids for the clusters with these labels; raise if an id is taken, or if two are the same."""
+        if self._mint is None and self._kind == "integer":
+            return self._next(len(labels))
+        n, where, taken = len(labels), f"{arg('mint')}", self._taken()
+        if self._mint is min:
+            found = _of_kind(_smallest(self._ev, labels, taken), self._kind, f"{MINT_ITEM}")
+        elif isinstance(self._mint, str):
+            first = _last_number(taken, self._mint) + 1
+            numbers = from_numpy(np.arange(first, first + n)).cast(pa.large_string())
+            begin, between = (pa.scalar(text, pa.large_string()) for text in (self._mint, ""))
+            found = pc.binary_join_element_wise(begin, numbers, between)
+            if first + n < 10**LONGEST:
+                return found
+        elif callable(self._mint):
+            values = [self._mint(value) for value in labels.to_pylist()]
+            if none := sum(value is None for value in values):
+                raise NullError(f"{where} gives no id to {none} of {counted(n, 'new cluster')}")
+            found = _of_kind(combined(as_column(values, "mint", where).parts[0]), self._kind, where)
+            found = _as(found, taken.type, where)
+        else:
+            found = (
+                as_texts(labels) if self._kind == "string" else _of_kind(labels, self._kind, "the experiment")
             )
-        found, is_free = (
-            from_numpy(np.arange(first, first + n, dtype=_wide(taken.type).to_pandas_dtype())),
-            True,
-        )
-    else:
-        found = _as_texts(labels) if kind == "string" else _of_kind(labels, kind, "the experiment")
-    return found if is_free else _require_free(found, labels, taken)
+        return _require_free(found, labels, taken)
+
+    def _next(self, n: int) -> pa.Array:
+        """Return the next numbers after the largest id."""
+        if self._last is None:
+            known = [] if self._known is None else [_as(self._known, self._type, f"{arg('known_ids')}")]
+            parts = chain(self._current(), [] if self._revive else known)
+            self._last = max(0, *(pc.max(each).as_py() for each in parts if len(each)))
+        first, kind = self._last + 1, self._type.to_pandas_dtype()
+        if first + n > np.iinfo(kind).max:
+            raise OptionError(
+                f"the largest id is {self._last}, beyond which no numbers are left; pass {arg('mint', ...)}"
+            )
+        self._last += n
+        return from_numpy(np.arange(first, first + n, dtype=kind))
 
 
 def _require_free(ids: pa.Array, labels: pa.Array, taken: pa.Array) -> pa.Array:
@@ -510,14 +437,19 @@ def retired_of(diff: DiffWithIds) -> pa.Table:
     """Return the ids of the baseline that no cluster keeps; see `Diff.retired`."""
     carried, ev = diff._carried, diff.evaluation
     old = carried.labels["true"]
-    kept = np.zeros(len(old), np.bool_)
-    kept[carried.keeps[carried.keeps >= 0]] = True
-    codes = np.flatnonzero(carried.there["true"] & ~kept)
+    kept = np.zeros(carried.heir.size, np.bool_)
+    for start, stop in blocks(carried.keeps.size):
+        keeps = carried.keeps[start:stop]
+        kept[keeps[keeps >= 0]] = True
+    codes = np.concatenate([own[~kept[own]] for own in carried.codes("true")])
+    gone = _of_one_side(ev, carried, "true")
+    needed = (codes.size + len(gone)) * (CLUSTER_BYTES + bytes_of_label(ev.kept)) - BESIDE
+    require_within(ev.kept.memory_limit, needed, "retired ids", "they")
     heirs = carried.heir[codes]
     # Each heir keeps the id of another old cluster; otherwise, the matching could be heavier.
-    by = _or_null(old, np.where(heirs < 0, -1, carried.keeps[heirs]))
-    gone = _of_one_side(ev, carried, "true")
-    own = combined(pa.chunked_array([old.take(from_numpy(codes)), gone.cast(old.type)]))
+    at = np.where(heirs < 0, -1, carried.keeps[heirs])
+    by = or_null(old.of(np.maximum(at, 0)), np.where(at < 0, -1, np.arange(at.size)))
+    own = _joined(old.of(codes), gone)
     by = combined(pa.chunked_array([by, pa.nulls(len(gone), by.type)]))
     found = table_of({"id": own, "replaced_by": by})
     return found.take(from_numpy(order_of_ids(own)))
@@ -551,11 +483,11 @@ def registry_of(
     of_part = np.repeat(np.arange(3), [len(part) for part in parts])
     found = {"id": combined(pa.chunked_array([old, own], wide))}
     names = [pa.array(releases, pa.string())]
-    for column, release in (("first_seen", of_part == 2), ("last_seen", of_part >= 1)):
+    for column, now in (("first_seen", of_part == 2), ("last_seen", of_part >= 1)):
         before = [] if known is None else [combined(known[column])]
-        place = np.append(np.arange(len(old)), len(old) + release)
+        place = np.append(np.arange(len(old)), len(old) + now)
         if column == "last_seen":
-            alive = seen[release[seen]]
+            alive = seen[now[seen]]
             place[at[alive]] = len(old) + 1
         found[column] = combined(pa.chunked_array([*before, *names])).take(from_numpy(place))
     by = np.arange(len(old) + len(own))
@@ -574,11 +506,14 @@ def registry_and_ids(
     diff: DiffWithIds, previous: Any, release: str | None, mint: IdRule, *, revive: bool
 ) -> tuple[pa.Table, pa.Table]:
     """Return the registry after a release, and the table of its ids by cluster."""
+    _require_room(diff.evaluation)
     before, now = (stem(diff.names[side] or f"the {side}") for side in ("baseline", "experiment"))
     now = now if release is None else a_text(release, "release")
     known = None
     if previous is not None:
-        known = checked_registry(previous, _kind(diff._carried.labels["true"], "ids of the baseline"), now)
+        known = checked_registry(
+            previous, _kind(diff._carried.labels["true"].type, "ids of the baseline"), now
+        )
     ids = ids_of(diff, None if known is None else known["id"], mint, revive=revive)
     return registry_of(ids, retired_of(diff), known, (before, now)), ids
 
@@ -645,7 +580,7 @@ class DiffWithIds(DiffData):
         IdStability(as_named=0.2, best=1.0)
         """
         saved = self._saved.get("id_stability")
-        return self._carried.stability if saved is None else IdStability(**saved)
+        return stability(self.evaluation, self._carried) if saved is None else IdStability(**saved)
 
     def ids(
         self, *, known_ids: Any = None, revive: bool = False, mint: IdRule = None, by: str = "cluster"

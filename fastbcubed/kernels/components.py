@@ -270,27 +270,44 @@ def pair_clusters(places, codes, pred, merged, base, firsts, left, right):
     return n
 
 
-@kernel
-def find_rivals(cells, pred, has_true, has_pred, twins, places, rows, columns, of_row, of_column):
-    """Pair identical clusters, and find the cells whose two clusters differ; return how many of these there are.
+#: Added to a number below it and taken away again, it leaves the nearest whole number, the even one of two.
+WHOLE = 2.0**52
 
-    Cells of clusters without a label are left out; empty `has_true` and `has_pred` state that all have one. Outputs:
-    `twins`, the true cluster that each predicted one is identical to; position, true and predicted cluster of each cell
-    found; `of_row` and `of_column`, initially 0, how many of these each cluster has.
+
+@kernel
+def find_rivals(cells, pred, labelled, unit, outer, twins, rivals):
+    """Pair identical clusters, and write the cells whose two clusters differ; return how many of these there are.
+
+    Cells of clusters without a label are left out: `labelled` are masks of true and of predicted clusters, or empty if
+    all have one. Outputs: `twins`, the true cluster that each predicted one is identical to; records (gain, share, row,
+    column) with the weight in units, at least 1, the share of both clusters in units of 2**-40, and the two clusters.
     """
+    has_true, has_pred = labelled
     n = 0
     for i in range(cells.size):
         row, column = cells[at(i)].true, pred[at(i)]
-        if has_true.size and not (has_true[at(row)] and has_pred[at(column)]):
+        if has_true.size and not has_true[at(row)]:
             continue
-        if cells[at(i)].fp == 0.0 and cells[at(i)].fn == 0.0:
+        if has_pred.size and not has_pred[at(column)]:
+            continue
+        others = cells[at(i)].fp + cells[at(i)].fn
+        if others == 0.0:
             twins[at(column)] = row
             continue
-        places[at(n)], rows[at(n)], columns[at(n)] = i, row, column
-        of_row[at(row)] += 1
-        of_column[at(column)] += 1
+        weight = cells[at(i)].weight
+        common = 1.0 * cells[at(i)].n if outer else weight
+        rivals[at(n)].gain = max(weight / unit + WHOLE - WHOLE, 1.0)
+        rivals[at(n)].share = common / (common + others) * 2.0**40 + WHOLE - WHOLE
+        rivals[at(n)].row, rivals[at(n)].column = row, column
         n += 1
     return n
+
+
+@kernel
+def assign_components(nodes, parents, groups, group_of):
+    """Assign each node to one of `groups` groups of whole components. Shapes: (n,), (n_nodes,), (), (n,)."""
+    for i in range(nodes.size):
+        group_of[i] = find_root(parents, nodes[i]) % groups
 
 
 @kernel
@@ -298,12 +315,13 @@ def weigh_kept(cells, pred, start, same, keeps, has_true, has_pred):
     """Sum the weight of a range of cells, leaving out those of clusters without a label.
 
     Returns the weight of cells whose clusters are the `same` by name, of those in which `keeps` names the true cluster
-    for the predicted one, and of all. Shapes: records (n,), (n,), (), (n_range,), (n_pred,); masks as in `find_rivals`.
+    for the predicted one, and of all. Shapes: records (n,), (n,), (), (n_range,), (n_pred,); empty masks as in
+    `find_rivals`.
     """
     named, kept, total = 0.0, 0.0, 0.0
     for i in range(same.size):
         row, column = cells[at(start + i)].true, pred[at(start + i)]
-        if has_true.size and not (has_true[at(row)] and has_pred[at(column)]):
+        if (has_true.size and not has_true[at(row)]) or (has_pred.size and not has_pred[at(column)]):
             continue
         weight = cells[at(start + i)].weight
         total += weight

@@ -101,7 +101,7 @@ class ClusterRanges:
         self.label_bytes = label_bytes  #: approximate bytes of a label
         self.keys = keys  #: keys of the clusters, by code
         self.limit = limit
-        self._directory = directory
+        self.directory = directory  #: where files are spilled
         self._threads = threads
 
     def best(self, side: str, asked: Listing) -> pa.Table:
@@ -186,7 +186,7 @@ class ClusterRanges:
         n_ranges = min(-(-table.n_cells // n_cells), MAX_RANGES)
         width = max(1, -(-(n_true - n_heavy) // n_ranges))
         kind = np.dtype([("cell", table.cells.dtype), *((name, "f8") for name in beside.names)])
-        with Spill(self._directory, named=True) as spill, Pool(self._threads) as pool:
+        with Spill(self.directory, named=True) as spill, Pool(self._threads) as pool:
             spill.require_free(max(0, table.n_cells * kind.itemsize - self.limit // 4))
             spool = Spool(kind, n_ranges, spill, self.limit // 4)
 

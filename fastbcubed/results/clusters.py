@@ -149,7 +149,7 @@ class NamesByKey:
         directory: Path,
         threads: int,
     ) -> None:
-        self._made = made
+        self.made = made  #: the first key that policies made, and the most there are
         self._bits, self._directory = bits, directory
         self._threads = threads
         self._one_at_a_time = threading.Lock()  # since reading takes memory
@@ -162,15 +162,19 @@ class NamesByKey:
         """Return the labels of clusters by code; null for clusters created by a policy."""
         own = self._sides[side]
         if own.kind is not None:
-            return numbers_of_clusters(own.keys, codes, own.kind, self._made)
+            return numbers_of_clusters(own.keys, codes, own.kind, self.made)
         keys = kernels.partition.unmix_all(np.ascontiguousarray(own.keys[codes]))
-        made = are_made(keys, self._made)
+        made = are_made(keys, self.made)
         wanted, at = np.unique(keys[~made], return_inverse=True)
         with self._one_at_a_time, Pool(self._threads) as pool:
             found, place = own.look_for(wanted, pool)
         rows = np.zeros(keys.size, np.int64)
         rows[~made] = place[at]
         return found.take(from_numpy(rows, made))
+
+    def are_numbers(self, side: str) -> bool:
+        """Return whether the labels of a side are integers, which are their own keys."""
+        return self._sides[side].kind is not None
 
     @contextmanager
     def all_of(self, side: str) -> Iterator[Callable[[NDArray[np.integer]], pa.Array]]:
@@ -188,7 +192,7 @@ class NamesByKey:
             def labels(codes: NDArray[np.integer]) -> pa.Array:
                 mixed = np.ascontiguousarray(own.keys[codes])
                 found, known = shards.find(mixed, pool)
-                missing = ~known & ~are_made(kernels.partition.unmix_all(mixed), self._made)
+                missing = ~known & ~are_made(kernels.partition.unmix_all(mixed), self.made)
                 own.require_found(int(np.count_nonzero(missing)), mixed.size)
                 return own.in_own_type(found)
 
@@ -216,6 +220,10 @@ class NumbersByKey:
     def __call__(self, side: str, codes: NDArray[np.integer]) -> pa.Array:
         """Return the labels of clusters by code; null for clusters created by a policy."""
         return numbers_of_clusters(self.keys[side], codes, self.kinds[side], self.made)
+
+    def are_numbers(self, side: str) -> bool:
+        """Return whether the labels of a side are integers."""
+        return side in self.kinds
 
 
 def numbers_of_clusters(

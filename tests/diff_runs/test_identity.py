@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import fastbcubed as fb
-from fastbcubed.diff_runs import identity
+from fastbcubed.diff_runs import carried_ids, identity
 from fastbcubed.diff_runs.heaviest_matching import Matched, Rivals, match_first
 from fastbcubed.errors import (
     ColumnError,
@@ -220,14 +220,70 @@ def test_the_same_ids_from_both_engines(tmp_path: Path) -> None:
     assert memory.retired().to_pylist() == disk.retired().to_pylist()
 
 
+def small_components(rng: np.random.Generator, kind: str) -> list[pa.Table]:
+    """Return two clusterings in which 12 items each change on their own, with ties, weights, and items of one side."""
+    n = 3000
+    item = np.arange(n)
+    sides = []
+    for side in (0, 1):
+        labels = item // 12 * 12 + rng.integers(0, 4, n) * (item // 12 % 3 > 0)  # a third does not change
+        names = rng.permutation(n) - 7 if side else np.arange(n)
+        label: Any = pa.array(names[labels])
+        if kind != "numbers":
+            label = label.cast(pa.string())
+        own = {"item": item, "cluster": label, "weight": rng.choice([0.5, 1.0, 1.5], n)}
+        there = (rng.random(n) < 0.97) | (item % 12 < 2)
+        sides.append(pa.table(own).filter(pa.array(there)))
+    sides[1] = sides[1].drop_columns("weight")
+    return sides
+
+
+@pytest.mark.cases(2, 20)
+@pytest.mark.parametrize("kind", ["numbers", "texts"])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_same_ids_from_all_cells_and_from_few_at_once(
+    seed: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(seed)
+    sides, weight = small_components(rng, kind), "weight" if rng.random() < 0.5 else None
+    unmatched: Any = "singleton" if weight is None and seed % 2 else "drop"
+    how = {"weight": weight, "unmatched": unmatched, "metrics": "split_rate"}
+    whole = fb.diff(*sides, engine="memory", **how)
+    mint = None if kind == "numbers" else "n"
+    ids, retired = whole.ids(mint=mint), whole.retired()
+    assert {"kept", "merged", "split"} <= set(ids["event"].to_pylist())
+    d = fb.diff(*sides, engine="disk", memory_limit="64MiB", spill_dir=tmp_path, threads=1 + seed % 2, **how)
+    monkeypatch.setattr(carried_ids, "CELL_BYTES", 1 << 18)  # 512 cells fit into twice the limit
+    monkeypatch.setattr(identity, "TABLE_BYTES", 1 << 20)
+    batches, match = list[int](), carried_ids._match
+    monkeypatch.setattr(
+        carried_ids, "_match", lambda cells, *rest: (batches.append(cells.size), match(cells, *rest))[1]
+    )
+    found = list(identity.tables_of_ids(d, None, mint, revive=False))
+    assert len(batches) > 4 and (len(found) > 3) == (kind == "numbers")
+    assert pa.concat_tables(found).equals(ids.to_arrow())
+    assert d.retired().to_arrow().equals(retired.to_arrow())
+    assert d.id_stability == pytest.approx(whole.id_stability)
+
+
+def test_cells_that_do_not_fit_together_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All 200 cells are connected: each old cluster i has items in the new ones i and i + 1."""
+    old, new = np.repeat(np.arange(100), 2), (np.arange(200) + 1) // 2 % 100
+    d = fb.diff(*(pa.table({"item": np.arange(200), "cluster": each}) for each in (old, new)), engine="disk",
+                memory_limit="64MiB", spill_dir=tmp_path)  # fmt: skip
+    monkeypatch.setattr(carried_ids, "CELL_BYTES", 1 << 20)
+    with pytest.raises(OptionError, match=r"^stable ids would take about 136 MiB .* at least 137 MiB"):
+        d.retired()
+
+
 def test_a_search_that_takes_too_long_is_greedy_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     old = [1, 1, 1, 1, 1, 2, 2, 2]
     new = list("xxxyyyxx")  # a in x 3, a in y 2, b in x 2, b in y 1
-    monkeypatch.setattr(identity, "LIMIT", 0)
     monkeypatch.setattr(identity, "QUICK", 0)
     d = fb.diff(old, new)
     carried = identity.carry(d.evaluation, 0)
-    assert (carried.n_greedy, carried.cells_of_greedy) == (1, 4) and carried.stability.best == 0.5
+    assert (carried.n_greedy, carried.cells_of_greedy) == (1, 4)
+    assert carried_ids.stability(d.evaluation, carried).best == 0.5
     (note,) = carried.notes()
     assert note["code"] == "ids-partly-greedy" and "4 cells" in note["message"]
 

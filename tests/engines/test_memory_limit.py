@@ -563,6 +563,42 @@ def test_ids_and_pairs_of_a_diff_take_what_they_name(what, asked, tmp_path):
 
 @pytest.mark.process
 @pytest.mark.slow
+def test_ids_in_a_file_keep_a_limit_that_a_table_of_them_does_not(tmp_path):
+    """Of 6e6 items in clusters of three, a fifth of which is split, and a tenth merged; a table may take 600 MiB."""
+    n = 6_000_000
+    old, part = np.arange(n) // 3, np.arange(n) % 3
+    merged = np.where(old % 10 == 0, old // 20, old)
+    new = np.where((old % 5 == 1) & (part == 2), n + old, merged)
+    for name, labels in {"old": old, "new": new * 7}.items():
+        write(tmp_path / f"{name}.parquet", pa.table({"item": np.arange(n), "cluster": labels}), 1 << 20)
+    paths = [str(tmp_path / f"{name}.parquet") for name in ("old", "new")]
+    with pytest.raises(OptionError, match=r"^stable ids would take about (\d\d\d MiB|\d.\d GiB)"):
+        fb.diff(*paths, engine="disk", memory_limit="64MiB").ids()
+    small = (pa.table({"item": [1, 2, 3], "cluster": [1, 1, k]}) for k in (1, 2))
+    few = [write(tmp_path / f"few_{k}.parquet", each) for k, each in enumerate(small)]
+    run = """
+    from fastbcubed.cli.main import main
+    main(["diff", {}, "--engine", "disk", "--memory-limit", "64MiB", "--fail-ids-lost", "1", "--ids", {!r}, "--json"])
+    """
+    out = str(tmp_path / "ids.parquet")
+    program = "import contextlib, os\nwith contextlib.redirect_stdout(open(os.devnull, 'w')):\n" + run
+    before, measured = (
+        program.format(", ".join(files), out) for files in (few, [repr(path) for path in paths])
+    )
+    assert growth(before, measured) < MOST
+    found = pq.read_table(out)
+    assert found.num_rows == np.unique(new).size
+    labels, ids = found["experiment_cluster"].to_numpy() // 7, found["id"].to_numpy()
+    assert (np.diff(labels) > 0).all() and np.unique(ids).size == ids.size
+    # A new cluster that merges k, 20 k and 20 k + 10 keeps the id 20 k, so that the third item of k keeps the id k.
+    own = np.arange(n // 3 + 1)
+    fresh = ids > old.max()
+    assert (np.diff(ids[fresh]) == 1).all()
+    assert labels[fresh].tolist() == (n + own[(own % 5 == 1) & (20 * own > n // 3)]).tolist()
+
+
+@pytest.mark.process
+@pytest.mark.slow
 def test_overlapping_clusters_that_are_saved_take_what_they_name(tmp_path):
     """1.44e6 memberships: at 100 bytes each, 159 MiB were named and 440 taken."""
     n, few, paths = 600_000, [], []
