@@ -9,6 +9,8 @@ from fastbcubed.errors import FileFormatError
 
 #: Maximum nesting depth that is read, the same as in Arrow's own files; much more exhausts the stack of its parser.
 DEEPEST = 64
+#: Advice on lines that are nested too deep.
+LINES = "Each line should be an object of plain values: remove nested values, or write them as text."
 #: Bytes examined at a time.
 BLOCK = 1 << 20
 
@@ -21,7 +23,7 @@ _PAIRS, _ROUNDS = (b"{}", b"[]"), 2
 
 
 class Nesting:
-    r"""Checks the nesting depth of JSON lines, block by block; too deep a line raises FileFormatError.
+    r"""Checks the nesting depth of JSON, block by block; too deep a line raises FileFormatError with this advice.
 
     Arrow parses blocks of lines in parallel, so each is checked by itself: a line end closes any open string, as JSON
     strings contain none, and surplus closing brackets do not offset later opening ones.
@@ -36,8 +38,8 @@ class Nesting:
     fastbcubed.errors.FileFormatError: a.jsonl has arrays or objects nested more than 64 levels deep, in line 2. ...
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, advice: str = LINES) -> None:
+        self._path, self._advice = path, advice
         self._depth, self._line, self._in_text, self._held = 0, 1, False, b""
 
     def add(self, block: bytes) -> None:
@@ -64,9 +66,8 @@ class Nesting:
         if (deep := np.flatnonzero(depths > DEEPEST)).size:
             line = self._line + np.count_nonzero(shown[: deep[0]] == _NEWLINE)
             raise FileFormatError(
-                f"{self._path} has arrays or objects nested more than {DEEPEST} levels deep, in line "
-                f"{line:,}. Each line should be an object of plain values: remove nested values, or write "
-                "them as text."
+                f"{self._path} has arrays or objects nested more than {DEEPEST} levels deep, in line {line:,}. "
+                f"{self._advice}"
             )
         self._depth = int(depths[-1]) if depths.size else self._depth
         self._line += marks.count(b"\n")

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from fastbcubed.errors import FileFormatError, first_few
 from fastbcubed.inputs.file_formats import JsonFile, TextFile, reading
+from fastbcubed.inputs.json_depth import Nesting
 from fastbcubed.inputs.locations import LOCAL, Place
 
 #: Advice for JSON of any other form.
@@ -41,12 +42,8 @@ class JsonDocument(TextFile):
         with reading(path, self.form):
             with place.open_text(path) as text:
                 content = text.read()
-            try:
-                document = json.loads(content)
-            except RecursionError:
-                raise FileFormatError(
-                    f"{path} has arrays or objects nested too deeply to be read. {ADVICE}"
-                ) from None
+            Nesting(path, ADVICE).add(content)
+            document = json.loads(content)
             columns = _columns(document, path)
             table = pa.table({name: _column(values, name, path) for name, values in columns.items()})
         super().__init__(path, table)

@@ -56,7 +56,11 @@ REFUSED = {
     '[{"item": 1}, {"item": "a"}]': "values of several types in 'item' (int, str)",
     "[[[1]], [[2]]]": "lists of lists of lists",
     '{"item": 1': "cannot be read as JSON",
-    "[" * 100_000: "nested too deeply",
+    "[" * 100_000: "nested more than 64 levels deep, in line 1. Write records",
+    '[{"item": "a",\n "cluster": '
+    + "[" * 900
+    + "]" * 900
+    + "}]": "nested more than 64 levels deep, in line 2",
 }
 
 
