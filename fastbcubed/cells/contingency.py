@@ -558,6 +558,12 @@ class Contingency:
         how: dict[str, Any] = {"weighted": mass is not None, "weighting": weighting}
         return cls(cells, lambda: pred_codes, n_codes, **how, pair_weight=pair_weight)
 
+    @property
+    def how(self) -> dict[str, Any]:
+        """How weights and prediction-only items count, and whether clusters may overlap, which scores depend on."""
+        names = ("weighted", "weighting", "outside", "overlapping")
+        return {name: getattr(self, name) for name in names}
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "pred": self.pred, "_make_pred": None, "_made": {}}
 

@@ -314,12 +314,7 @@ def _given(labels_true: Any, labels_pred: Any, weight: Any, contingency: Any) ->
 def check_defined(contingency: Contingency, metrics: Sequence[Metric]) -> None:
     """Raise if a score is not defined for this input."""
     for metric in metrics:
-        reason = metric.undefined(
-            weighted=contingency.weighted,
-            weighting=contingency.weighting,
-            outside=contingency.outside,
-            overlapping=contingency.overlapping,
-        )
+        reason = metric.undefined(**contingency.how)
         if reason is not None:
             raise metric.not_defined(reason)
 

@@ -84,10 +84,7 @@ def resolved(table: Contingency, which: Any, beta: float, scores: Sequence[Metri
     """
     if isinstance(which, str) and (computed := {metric.name: metric for metric in scores}.get(which)):
         return computed
-    found, _ = resolve(
-        [lifted(which, outside=table.outside) if callable(which) else which],
-        weighted=table.weighted, weighting=table.weighting, outside=table.outside, overlapping=table.overlapping,
-    )  # fmt: skip
+    found, _ = resolve([lifted(which, outside=table.outside) if callable(which) else which], **table.how)
     if len(found) != 1:
         raise MetricError(f"{quoted(which)} is a family of {len(found)} scores; name one of them")
     return found[0].at(beta)
@@ -98,12 +95,7 @@ def how_to_have(name: str, table: Contingency) -> str:
     known = METRICS.get(str(known_as(name)))
     if known is None:
         return f"; .metric({name!r}) computes a score"
-    reason = known.undefined(
-        weighted=table.weighted,
-        weighting=table.weighting,
-        outside=table.outside,
-        overlapping=table.overlapping,
-    )
+    reason = known.undefined(**table.how)
     return f"; .metric({name!r}) computes it" if reason is None else f": {known.not_defined(reason)}"
 
 

@@ -376,17 +376,7 @@ class EstimatedComparison(Comparison):
             f"it to compare with {arg('unmatched', {'truth': 'singleton', 'prediction': 'outside'})}"
         )
 
-    def clusters(self, *args: Any, **options: Any) -> NoReturn:
-        """Raise NotKeptError, as `items` does."""
-        self.items()
-
-    def cluster(self, *args: Any, **options: Any) -> NoReturn:
-        """Raise NotKeptError, as `items` does."""
-        self.items()
-
-    def explain(self, *args: Any, **options: Any) -> NoReturn:
-        """Raise NotKeptError, as `items` does."""
-        self.items()
+    clusters = cluster = explain = items
 
     # Gates
 
