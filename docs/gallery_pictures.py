@@ -11,14 +11,14 @@ PAGE = Path(__file__).with_name("gallery.md")
 PIECES = re.compile(r"```python\n(?P<code>.*?)```|!\[[^\]]*\]\((?P<picture>[^)]+)\)", re.DOTALL)
 
 
-def main() -> None:
-    """Run the blocks of the page in order, and write the last chart to the file of each picture."""
+def main(folder: Path = PAGE.parent) -> None:
+    """Run the blocks of the page in order, and write the last chart to the file of each picture, inside `folder`."""
     namespace: dict[str, Any] = {}
     for found in PIECES.finditer(PAGE.read_text(encoding="utf-8")):
         if found["code"] is not None:
             exec(found["code"], namespace)
         else:
-            picture = PAGE.parent / found["picture"]
+            picture = folder / found["picture"]
             picture.parent.mkdir(parents=True, exist_ok=True)
             namespace["chart"].properties(padding=16).save(picture)
 

@@ -16,6 +16,7 @@ import inspect
 import io
 import itertools
 import re
+import runpy
 import shlex
 import shutil
 from importlib.resources import files
@@ -171,6 +172,26 @@ INNER = (
 def test_the_gallery_shows_every_chart() -> None:
     text = (DOCS / "gallery.md").read_text(encoding="utf-8")
     assert [name for name in fb.charts.__all__ if f"fb.charts.{name}(" not in text] == []
+
+
+@pytest.mark.slow
+@pytest.mark.pictures
+@pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+def test_pictures_of_the_gallery_show_the_figures_of_its_code(tmp_path: Path) -> None:
+    draw = runpy.run_path(str(DOCS / "gallery_pictures.py"))["main"]
+    draw(tmp_path)
+    kept = DOCS / "_static" / "gallery"
+    drawn = {path.name: path for path in tmp_path.rglob("*.svg")}
+    assert drawn.keys() == {path.name for path in kept.iterdir()}
+    for name, path in drawn.items():
+        found, expected = (_described(each) for each in (path, kept / name))
+        assert found == expected, f"{name} is out of date: run python docs/gallery_pictures.py"
+
+
+def _described(picture: Path) -> list[str]:
+    """Return the descriptions of a picture's marks for screen readers, with figures to six digits."""
+    labels = re.findall(r'aria-label="([^"]*)"', picture.read_text(encoding="utf-8"))
+    return [re.sub(r"\d+\.\d+", lambda found: f"{float(found[0]):.6g}", label) for label in labels]
 
 
 @pytest.mark.parametrize("name", RESULTS)
