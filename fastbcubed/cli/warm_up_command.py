@@ -31,7 +31,7 @@ N_ITEMS = 600
 #: slow it down; this one costs 0.1 GiB of memory.
 OBJECTS_AT_ONCE = 1_500_000
 #: Total number of compiled kernels, counting each combination of argument types.
-N_KERNELS = 334
+N_KERNELS = 336
 WEIGHTS: tuple[dict[str, str], ...] = ({}, {"weight": "weight"}, {"weight": "weight", "weighting": "outer"})
 POLICIES = ("drop", "singleton", "outside")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -24,7 +24,6 @@ from fastbcubed.results.clusters import BESIDE, bytes_of_label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.notices import NOTE
 from fastbcubed.runtime.memory_budget import release, require_within
-from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.spill import Spill, Spool
 from fastbcubed.runtime.threads import blocks
 from fastbcubed.types import Codes
@@ -77,19 +76,16 @@ class ClusterLabels:
             self.of(np.arange(self._ev.contingency.n_codes[self._side])) if self.are_numbers else self._held
         )
 
-    def words(self, codes: Codes) -> list[WordOf]:
-        """Return words that sort like the labels of these clusters."""
+    def words_of_codes(self) -> Callable[[Codes], list[WordOf]]:
+        """Return a function from codes of clusters to words that sort like the labels of these clusters."""
         if self._held is None:
-            return words_of(self.of(codes))
+            return lambda codes: words_of(self.of(codes))
+        words = words_of(self._held)
 
-        def of_these(word: WordOf) -> WordOf:
+        def of_these(word: WordOf, codes: Codes) -> WordOf:
             return lambda rows: word(codes[rows])
 
-        return [of_these(word) for word in self._words]
-
-    @cached_property
-    def _words(self) -> list[WordOf]:
-        return words_of(self.whole())
+        return lambda codes: [of_these(word, codes) for word in words]
 
 
 def _held(ev: Evaluation, side: str) -> pa.Array:
@@ -180,12 +176,15 @@ def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
         heir, events = np.full(n_old, -1, code), np.full(n_new, NEW, np.int8)
         events[keeps >= 0] = KEPT
         carried, found = Carried(labels, there, keeps, heir, events, 0, 0), list[Matched]()
-        numbers = np.full(max(n_old, n_new), -1, code)
+        numbers, words = (
+            np.full(max(n_old, n_new), -1, code),
+            [labels[side].words_of_codes() for side in SIDES],
+        )
         for batch in range(changed.n_shards):
             cells = changed.read(batch)
             if batch == changed.n_shards - 1:
                 changed.clear()
-            found.append(_match(cells, numbers, carried, limit))
+            found.append(_match(cells, numbers, words, carried, limit))
     if (events == NEW).all():
         raise EmptyInputError("no item has a cluster id on both sides, so no id can be carried over")
     return replace(
@@ -272,17 +271,22 @@ def _changed(
     return batches
 
 
-def _match(cells: np.ndarray, numbers: Codes, carried: Carried, limit: int) -> Matched:
+def _match(
+    cells: np.ndarray,
+    numbers: Codes,
+    words: Sequence[Callable[[Codes], list[WordOf]]],
+    carried: Carried,
+    limit: int,
+) -> Matched:
     """Match the clusters of whole components, given their cells, and write who keeps an id, heirs and events.
 
     `numbers` is workspace by code, -1 before and afterwards.
     """
     rows, old = _numbered(cells["row"], numbers)
     columns, new = _numbered(cells["column"], numbers)
-    labels = carried.labels
     rivals = Rivals(
         rows, columns, np.ascontiguousarray(cells["gain"]), _sizes(rows, old.size), _sizes(columns, new.size),
-        [largest_first(np.ascontiguousarray(cells["share"]))], labels["true"].words(old), labels["pred"].words(new),
+        [largest_first(np.ascontiguousarray(cells["share"]))], words[0](old), words[1](new),
     )  # fmt: skip
     del cells
     carried.events[new] = SPLIT
