@@ -22,7 +22,7 @@ from fastbcubed.errors import (
     first_few,
 )
 from fastbcubed.inputs import arrow_compute as pc
-from fastbcubed.runtime.arguments import naming_faults_of
+from fastbcubed.runtime.arguments import naming_faults_of, refuse_deep_lists
 
 #: Exceptions that a conversion to Arrow may raise.
 CONVERSION = (pa.ArrowException, OverflowError, TypeError, ValueError)
@@ -157,6 +157,8 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
         return _from_numpy(values, where)
     if type(values) is list and (plain := _plain_list(values)) is not None:
         return pa.chunked_array([plain])
+    if isinstance(values, list | tuple):
+        refuse_deep_lists(values, where)
     if is_pandas(values, "DataFrame") or isinstance(values, (Mapping, pa.Table, pa.RecordBatch)):
         raise ColumnError(
             f"{where} should be one column, but a table of type {type(values).__name__} was given. "

@@ -44,15 +44,13 @@ from fastbcubed.inputs.arrays import (
 from fastbcubed.inputs.file_formats import ENDS
 from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.typed_columns import Unnamed
-from fastbcubed.runtime.arguments import path_of
+from fastbcubed.runtime.arguments import DEEPEST, path_of
 from fastbcubed.runtime.suggestions import did_you_mean
 from fastbcubed.runtime.threads import blocks
 
 #: The name of a column, or a list of those of a composite id.
 ColumnName = str | list[str]
 
-#: Maximum nesting depth of values in a column; Arrow has the same limit for Parquet.
-DEEPEST = 100
 #: Default names of the columns of items and of clusters.
 ITEM, CLUSTER = Unnamed("item"), Unnamed("cluster")
 DEFAULTS = {"item": ITEM, "cluster": CLUSTER}

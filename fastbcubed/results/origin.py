@@ -174,7 +174,11 @@ def by_names(arguments: Mapping[str, Any], sides: Iterable[str]) -> Callable[[An
     return say
 
 
-def as_told(value: Any) -> Any:
+#: Levels of lists and dicts that a manifest shows of an argument; options have at most four.
+LEVELS = 8
+
+
+def as_told(value: Any, levels: int = LEVELS) -> Any:
     """Return an argument as shown in a manifest: plain values unchanged, functions by name, data by type.
 
     Examples
@@ -187,10 +191,10 @@ def as_told(value: Any) -> Any:
         return value
     if isinstance(value, os.PathLike | Bins):
         return str(value)
-    if isinstance(value, list | tuple) and len(value) <= 1000:
-        return [as_told(each) for each in value]
-    if isinstance(value, Mapping) and len(value) <= 1000:
-        return {str(name): as_told(each) for name, each in value.items()}
+    if levels and isinstance(value, list | tuple) and len(value) <= 1000:
+        return [as_told(each, levels - 1) for each in value]
+    if levels and isinstance(value, Mapping) and len(value) <= 1000:
+        return {str(name): as_told(each, levels - 1) for name, each in value.items()}
     if callable(value) and hasattr(value, "__name__"):
         return value.__name__
     return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")

@@ -6,7 +6,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
@@ -17,12 +17,15 @@ from fastbcubed.errors import (
     ColumnError,
     FastBCubedError,
     FileFormatError,
+    IdTypeError,
     OptionError,
     arg,
     first_few,
     quoted,
 )
 
+#: Maximum nesting depth of values in a column; Arrow has the same limit for Parquet.
+DEEPEST = 100
 #: The highest seed; like NumPy's, seeds have up to 128 bits.
 MOST_SEED = (1 << 128) - 1
 
@@ -309,3 +312,13 @@ def naming_faults_of(given: Any) -> Iterator[None]:
             f"A {type(given).__name__} cannot be read: it raises {type(error).__name__} ({error}). Pass a list, an "
             "array or a table."
         ) from error
+
+
+def refuse_deep_lists(values: Iterable[Any], where: str) -> None:
+    """Raise IdTypeError for lists whose first values are nested so deep that Arrow would exhaust the stack."""
+    for _ in range(DEEPEST + 1):
+        inner = next((each for each in values if each is not None), None)
+        if not isinstance(inner, list | tuple):
+            return
+        values = inner
+    raise IdTypeError(f"{where} has lists nested more than {DEEPEST} levels deep. Give plain values.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -44,6 +45,20 @@ def test_columns_that_are_nested_too_deep() -> None:
     stream = pa.RecordBatchReader.from_batches(pa.schema([("item", type_of(5_000))]), [])
     with refused(IdTypeError, "nested more than 100 levels deep", "'item'"):
         evaluate(stream, PREDICTION)
+
+
+@pytest.mark.parametrize("levels", [101, 900, 50_000, None])
+def test_lists_that_are_nested_too_deep(levels: int | None) -> None:
+    """Arrow would exhaust the stack, which ends the process; a list that holds itself has no end."""
+    value: list[Any] = []
+    if levels is None:
+        value.append(value)
+    for _ in range((levels or 1) - 1):
+        value = [value]
+    with refused(IdTypeError, "the labels of the truth", "nested more than 100 levels deep"):
+        evaluate([None, value], [1, 2])
+    with refused(IdTypeError, "column 'tags' of the attributes", "nested more than 100 levels deep"):
+        evaluate([1, 1], [1, 2], attributes={"tags": [value, value]}, slices="tags")
 
 
 def test_types_are_cut_in_messages() -> None:
