@@ -21,7 +21,7 @@ from in_browser import browser  # noqa: F401 - a fixture of several files
 from fastbcubed.align import item_join
 from fastbcubed.cells import shards as disk
 from fastbcubed.engines import disk as sharded
-from fastbcubed.kernels import jit
+from fastbcubed.kernels import interpreter, jit
 from fastbcubed.render import plots
 from fastbcubed.render.document import Chart
 
@@ -96,6 +96,12 @@ def pytest_collection_finish() -> None:
     """Leave all tests and modules, which stay, out of later collections of garbage: each would take half a second."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def no_deadline() -> None:
+    """Forget the deadline that an earlier test set for interpreted kernels, some of which tests call directly."""
+    interpreter.start(math.inf)
 
 
 @pytest.fixture(autouse=True)
