@@ -31,6 +31,8 @@ ROOM, SHARE = 128 << 20, 3
 #: Bytes per row of a table joined by item, without its values; such tables may take ROOM_OF_JOINED bytes, plus the
 #: limit divided by SHARE_OF_JOINED.
 JOINED, ROOM_OF_JOINED, SHARE_OF_JOINED = 24, 24 << 20, 2
+#: How often such a table's texts are held: as a table, and again in the order of the items; measured for 3e6 names.
+TEXTS = 2.5
 #: Bytes per item for scores that need all cells at once, measured by family; other families need hardly any.
 OF_ALL_CELLS = {"overlap": 145, "matching": 52, "coreference": 52, "bcubed": 26, "pointwise": 10, "edit": 8}
 #: Memory while cells are counted: bytes per item (up to the limit) and a constant; bytes by which the limit may be
@@ -101,7 +103,8 @@ def _of_joined(source: Any, used: set[str] | None) -> int:
     if not table.can_be_cut or not len(table):
         return bytes_of_text(source)
     names = [name for name in table.names if used is None or name in used]
-    return int(len(table) * (JOINED + max(8 * len(names), table.row_bytes(names))))
+    numbers = 8 * len(names)
+    return int(len(table) * (JOINED + numbers + TEXTS * max(0, table.row_bytes(names) - numbers)))
 
 
 class Parts(Protocol):
