@@ -106,7 +106,7 @@ Scores (--score)
   rates                 the four rates below; half of the pairs are for splits, half for merges
   good_split_rate, bad_split_rate  share of an item's old cluster that was rightly or wrongly split off
   good_merge_rate, bad_merge_rate  share of an item's new cluster that was rightly or wrongly merged in
-  good_split_distance, ...  likewise for splits and merges, as shares of both clusters together
+  good_split_distance, ...  likewise for splits and merges, as shares of the union of both clusters
   good_distance         good_split_distance plus good_merge_distance; likewise bad_distance
   delta_precision       BCubed precision after the change minus that before
   Pairs drawn for one score also serve others: those for good_split_rate serve bad_split_rate, those for
@@ -231,7 +231,7 @@ COMMANDS = (
     ),
     Command(
         "show", "show_command", "open clusters or items: list members and errors",
-        "Show a saved result, or open clusters and items of a saved result or of a truth and a prediction.",
+        "Show a saved result, or clusters and items of a saved result or of two inputs.",
         SHOWN,
     ),
     Command(

@@ -66,7 +66,7 @@ class Comparison(ComparedRuns):
     n_items : int
         Number of scored items.
     align : {"common", "each"}
-        Whether all runs are scored on the items that every run scores, or each run on its own items.
+        Whether all runs are scored on the items they have in common, or each on its own items.
     level : float
         The confidence level of intervals.
     unit : str
@@ -108,10 +108,16 @@ class Comparison(ComparedRuns):
         Returns
         -------
         Table
-            The columns baseline, experiment, score, baseline_value, experiment_value, delta (experiment minus
-            baseline), se, low, high and holds (whether the interval excludes 0). For a score without a standard error,
-            se, low and high are NaN, and holds is null; with ``unit="true_cluster"``, this applies to all scores that
-            are not means over items. The text form of the comparison names such scores and gives the reason.
+            The columns:
+
+            - baseline, experiment and score;
+            - baseline_value, experiment_value, and delta, the latter minus the former;
+            - se, low and high, the standard error and the interval of delta;
+            - holds, whether the interval excludes 0.
+
+            For a score without a standard error, se, low and high are NaN, and holds is null; with
+            ``unit="true_cluster"``, this applies to all scores that are not means over items. The text form of the
+            comparison names such scores and gives the reason.
 
         Raises
         ------

@@ -250,11 +250,16 @@ class ComparedRuns(ComparisonData):
         Returns
         -------
         Table
-            The columns run, n_common, n_truth_only and n_prediction_only (numbers of items on both sides and on only
-            one side), truth_coverage and prediction_coverage (shares of weight), n_scored (items that the run scores)
-            and n_left_out (scored items that another run does not score); own_precision, own_recall and own_f1 (on all
-            items that the run scores); and precision_if_alone, recall_if_alone and f1_if_alone, for which missing
-            items of the truth count as singletons. Unknown values are NaN.
+            The columns, in which unknown values are NaN:
+
+            - run;
+            - n_common, n_truth_only and n_prediction_only, the numbers of items on both sides and on only one side;
+            - truth_coverage and prediction_coverage, shares of weight;
+            - n_scored, the number of items that the run scores, and n_left_out, the number of these that another run
+              does not score;
+            - own_precision, own_recall and own_f1, on all items that the run scores;
+            - precision_if_alone, recall_if_alone and f1_if_alone, for which missing items of the truth count as
+              singletons.
 
         Examples
         --------

@@ -277,7 +277,7 @@ def check_constraints(
     Raises
     ------
     MetricError
-        If the score is unknown or has no direction, or if a value of it is NaN or not a number.
+        If the score is unknown or has no direction, or if it returns NaN or something other than a number.
     OptionError
         If a check is unknown, `greater_is_better` is given with the name of a score, or an argument is invalid.
 

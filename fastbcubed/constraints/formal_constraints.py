@@ -296,8 +296,8 @@ def homogeneity(
     first, second : int
         Number of items of each class in the cluster.
     context : {"bare", "amigo", "random"}
-        The other items: none; a larger pure cluster of the first class and a noise cluster, as in
-        Amigó et al.; or random items in any classes and clusters.
+        The other items: none ("bare"); a larger pure cluster of the first class and a noise cluster, as in Amigó et
+        al. ("amigo"); or random items in any classes and clusters ("random").
     n_elsewhere : int
         Number of other items in a random context.
     seed : int

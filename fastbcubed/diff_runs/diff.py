@@ -117,10 +117,10 @@ def diff(
     unmatched : {"drop", "raise", "singleton", "outside"} or dict
         Policy for items missing from one side; a dict has one policy for "baseline" (items that have disappeared) and
         one for "experiment" (new items). By default, such items are dropped, so all rates describe the common items;
-        the numbers of items that are gone or new, and of clusters that are gone or appeared, are reported under any
-        policy. Items missing from a clustering that was built from links are singletons there by default. "outside" is
-        for new items: they count as merged with the items they are clustered with, which a truth that labels them can
-        judge, but have no rates of their own.
+        under any policy, the result reports how many items are gone or new, and how many clusters are gone or have
+        appeared. Items missing from a clustering that was built from links are singletons there by default. "outside"
+        is for new items: they count as merged with the items they are clustered with, which a truth that labels them
+        can judge, but have no rates of their own.
     unlabelled : {"drop", "outside"}
         Policy for items without a true label when the change is judged: "drop" removes them from all clusters;
         "outside", for complete true clusters, means that they belong with no other item.

@@ -69,7 +69,7 @@ class Diff(DiffWithIds):
     overall : Scores
         Scores over all items; each is also an attribute of the diff.
     verdict : Verdict or None
-        The truth's judgement of all items together; None without a truth.
+        How right the change is according to the truth, over all items; None if there is no truth.
     metrics : list of Metric
         The scores shown in tables.
     errors : Scores
@@ -264,9 +264,9 @@ class Diff(DiffWithIds):
             The columns became, n_clusters, n_items, weight and share. Clusters of the baseline are "unchanged" (the
             experiment has the same cluster), "split" (into several clusters of the experiment that contain no other
             items), "merged" (in one cluster together with other items), "split and merged", or "gone" (the experiment
-            has none of their items). Clusters of the experiment without items of the baseline have "appeared". For the
-            first four outcomes, n_items and weight count only items on both sides. The share refers to the weight of
-            the whole baseline or, for clusters that appeared, of the whole experiment.
+            has none of their items). Clusters of the experiment that contain no item of the baseline are "appeared".
+            For the first four outcomes, n_items and weight count only items on both sides. The share refers to the
+            weight of the whole baseline or, for clusters that appeared, of the whole experiment.
 
             By slice, the first column is the slice; clusters are those with items in the slice, and shares refer to the
             weight of the items listed for the slice. Outcomes that do not occur are omitted.
@@ -430,9 +430,10 @@ class Diff(DiffWithIds):
         -------
         Table
             The columns cluster, n_items, weight, n_parts (the number of clusters of the other side that the cluster
-            intersects), outcome (if clusters overlap, only unchanged), split_change, merge_change, and the scores over
-            the cluster's items. With a truth, there is also n_labelled, the number of items behind the scores that
-            judge the change. Clusters that are gone or appeared have only cluster, n_items and weight.
+            intersects), outcome (if clusters overlap, the column unchanged instead), split_change, merge_change, and
+            the scores over the cluster's items. With a truth, there is also n_labelled, the number of items behind the
+            scores that judge the change. Clusters whose outcome is "gone" or "appeared" have values only for cluster,
+            n_items and weight.
 
         Notes
         -----
@@ -540,7 +541,7 @@ class Diff(DiffWithIds):
         columns : str or iterable of str
             Attributes to show, named as in `slices`.
         members : int
-            Number of members of each set to list.
+            Number of members to list in each group (stable, split, merged, apart).
 
         Returns
         -------

@@ -228,7 +228,7 @@ class DiffData(ScoredResult):
 
     @cached_property
     def verdict(self) -> Verdict | None:
-        """The truth's judgement of all items; None without a truth."""
+        """How right the change is according to the truth, over all items; None if there is no truth."""
         if self._judgement is None or self._saved.get("verdict") is not None:
             return self._saved.get("verdict")
         return self._judgement.verdict(self._judging)

@@ -196,7 +196,7 @@ LEVELS: Mapping[str, Callable[..., Floats]] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """The truth's judgement of all items.
+    """How right the change is according to the truth, over all items.
 
     Attributes
     ----------

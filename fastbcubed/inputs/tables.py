@@ -444,7 +444,7 @@ def unwrapped(source: Any) -> Any:
 
 
 def is_hugging_face(source: Any) -> bool:
-    """Return whether an object is a data set of Hugging Face; a dict of them is not, nor is one without a length."""
+    """Return whether an object is a Hugging Face data set; a dict of them is not, nor is one without a length."""
     return all(
         hasattr(source, name) for name in ("with_format", "column_names", "__len__")
     ) and not isinstance(source, dict)

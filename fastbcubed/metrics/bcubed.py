@@ -41,7 +41,7 @@ pointwise = Family("pointwise", low=0.0, high=1.0, best="higher", source="van St
     """,
 )
 def precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of an item's predicted cluster that belongs with it."""
+    """Mean over items of the share of an item's predicted cluster that belongs with the item."""
     return tp / (tp + fp)
 
 
@@ -57,7 +57,7 @@ def precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of an item's true cluster that was found with it."""
+    """Mean over items of the share of an item's true cluster that was found with the item."""
     return tp / (tp + fn)
 
 
@@ -69,9 +69,9 @@ def recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     slopes=slopes_of_f1,
     source="Amigó et al. 2009",
     on_covers=True,
-    use="Use it to rank predictions by a single score, together with precision and recall.",
-    caution="It hides which of the two errors dominates, and an item earns credit for being with itself: if most items"
-    " are singletons, look at elm_f1 as well.",
+    use="Use it to rank predictions by a single score, and report precision and recall with it.",
+    caution="It hides whether wrong merges or wrong splits dominate, and an item earns credit for being with itself: if"
+    " most items are singletons, look at elm_f1 as well.",
     example="""
     >>> f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # 2 * 3/4 * 1/2 / (3/4 + 1/2)
     0.6
@@ -201,7 +201,7 @@ def jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def over_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of an item's predicted cluster that does not belong with it."""
+    """Mean over items of the share of an item's predicted cluster that does not belong with the item."""
     return fp / (tp + fp)
 
 
@@ -217,7 +217,7 @@ def over_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def under_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of an item's true cluster that was not found with it."""
+    """Mean over items of the share of an item's true cluster that was not found with the item."""
     return fn / (tp + fn)
 
 
@@ -225,8 +225,8 @@ def under_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "(tp + tn) / (tp + fp + fn + tn)",
     uses_tn=True,
-    use="Use it with few large clusters, such as classes or topics, where correctly separated items deserve credit;"
-    " otherwise use f1.",
+    use="Use it where there are only a few clusters, all of them large, such as classes or topics, and correctly"
+    " separated items deserve credit; otherwise use f1.",
     caution="With many clusters, nearly all items are correctly separated, so accuracy is close to 1 for almost any"
     " prediction.",
     example="""
@@ -243,8 +243,8 @@ def accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "(tp / (tp + fn) + tn / (tn + fp)) / 2",
     uses_tn=True,
-    use="Use it with few large clusters, where correctly joined and correctly separated items should each contribute"
-    " half: it is the mean of recall and specificity.",
+    use="Use it where there are only a few clusters, all of them large, and correctly joined and correctly separated"
+    " items should each contribute half: it is the mean of recall and specificity.",
     caution="With many clusters, specificity, which is half of the score, is close to 1 for almost any prediction.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
@@ -260,8 +260,8 @@ def balanced_accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "tn / (tn + fp), 1 if there is only one true cluster",
     uses_tn=True,
-    use="Use it with few large clusters, to say what share of the items that belong elsewhere was kept separate; the"
-    " counterpart is recall.",
+    use="Use it where there are only a few clusters, all of them large, to say what share of the items that belong"
+    " elsewhere was kept separate; the counterpart is recall.",
     caution="With many clusters, it is close to 1 for almost any prediction without a giant cluster.",
     example="""
     >>> specificity(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 4/4 + 4 * 2/4) / 8
@@ -269,15 +269,15 @@ def balanced_accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def specificity(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of the items in other true clusters that are also in other predicted clusters."""
+    """Mean over items of the share of items outside an item's true cluster that are also outside its predicted one."""
     return rate(tn, tn + fp)
 
 
 @pointwise.mean_over_items(
     "tn / (tn + fn), 1 if there is only one predicted cluster",
     uses_tn=True,
-    use="Use it with few large clusters, to say what share of the items put elsewhere belongs there; the counterpart"
-    " is precision.",
+    use="Use it where there are only a few clusters, all of them large, to say what share of the items that were put"
+    " elsewhere belongs there; the counterpart is precision.",
     caution="With many clusters, it is close to 1 for almost any prediction.",
     example="""
     >>> npv(list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (2 * 4/4 + 4 * 2/4 + 2 * 4/4) / 8
@@ -285,7 +285,7 @@ def specificity(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def npv(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of the items in other predicted clusters that are also in other true clusters."""
+    """Mean over items of the share of items outside an item's predicted cluster that are also outside its true one."""
     return rate(tn, tn + fn)
 
 
@@ -293,7 +293,8 @@ def npv(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "tp / (tp + fn) + tn / (tn + fp) - 1; a rate of an empty set is 1",
     low=-1.0,
     uses_tn=True,
-    use="Use it with few large clusters, to combine recall and specificity in one score.",
+    use="Use it where there are only a few clusters, all of them large, to combine recall and specificity in one"
+    " score.",
     caution="With many clusters, specificity is close to 1, so informedness approaches recall.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
@@ -310,7 +311,7 @@ def informedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "tp / (tp + fp) + tn / (tn + fn) - 1; a rate of an empty set is 1",
     low=-1.0,
     uses_tn=True,
-    use="Use it with few large clusters, to combine precision and npv in one score.",
+    use="Use it where there are only a few clusters, all of them large, to combine precision and npv in one score.",
     caution="With many clusters, the negative predictive value is close to 1, so markedness approaches precision.",
     example="""
     >>> labels_true, labels_pred = list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2]
@@ -327,8 +328,8 @@ def markedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "(tp tn - fp fn) / sqrt((tp+fp) (tp+fn) (tn+fp) (tn+fn)), 1 where fp = fn = 0, otherwise 0 for an empty margin",
     low=-1.0,
     uses_tn=True,
-    use="Use it with few large clusters, if you want a single correlation that uses all four entries of an item's"
-    " confusion matrix; otherwise use mean_f1.",
+    use="Use it where there are only a few clusters, all of them large, and you want a single correlation that uses all"
+    " four entries of an item's confusion matrix; otherwise use mean_f1.",
     caution="With many clusters, it approaches pointwise_fowlkes_mallows, which is simpler.",
     example="""
     Half of the items have tp = 2, fp = 0, fn = 2 and tn = 4; for the others, all four are 2.
@@ -354,8 +355,8 @@ def mcc(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "2 (tp tn - fp fn) / ((tp+fn) (fn+tn) + (tp+fp) (fp+tn)), 1 where fp = fn = 0",
     low=-1.0,
     uses_tn=True,
-    use="Use it with few large clusters, if you want each item's score corrected for chance; adjusted_rand corrects a"
-    " score of pairs.",
+    use="Use it where there are only a few clusters, all of them large, and you want each item's score corrected for"
+    " chance; adjusted_rand corrects a score of pairs.",
     caution="With many clusters, it approaches mean_f1, which is simpler. Do not confuse it with adjusted_rand, a score"
     " of pairs.",
     example="""
@@ -386,8 +387,8 @@ def _scaled(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> tuple[Floats, ...
 @pointwise.mean_over_items(
     "sqrt(tp / (tp + fp) * tp / (tp + fn))",
     use="Use it if you want the geometric mean of an item's precision and recall instead of mean_f1.",
-    caution="It hides which of the two errors dominates. Do not confuse it with pair_fowlkes_mallows, which counts"
-    " pairs.",
+    caution="It hides whether wrong merges or wrong splits dominate. Do not confuse it with pair_fowlkes_mallows, which"
+    " counts pairs.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 2, 3, 4, 5, 5, 5, 5]
     >>> pointwise_fowlkes_mallows(labels_true, labels_pred)  # (4 * sqrt(1 * 1/4) + 4 * 1) / 8
@@ -404,7 +405,8 @@ def pointwise_fowlkes_mallows(tp: Floats, fp: Floats, fn: Floats, tn: Floats) ->
     source="Gates et al. 2019",
     use="Use it to compare with CluSim, whose element-centric similarity it equals on partitions; for each item, it is"
     " the smaller of precision and recall.",
-    caution="It considers only the larger of an item's two clusters, so it hides which of the two errors dominates.",
+    caution="It considers only the larger of an item's two clusters, so it hides whether wrong merges or wrong splits"
+    " dominate.",
     example="""
     >>> element_centric(list("aabb"), [1, 1, 2, 3])  # (2 * 2/2 + 2 * 1/2) / 4
     0.75

@@ -78,7 +78,8 @@ by_pred_cluster = partial(
     source="er-evaluation",
     use="Use it where each predicted cluster should count once whatever its size, because clusters are delivered and"
     " judged one by one; otherwise use f1 with precision and recall.",
-    caution="Each predicted cluster counts once, so the scores of two runs are averages over different clusters.",
+    caution="Each predicted cluster counts once. Two runs have different predicted clusters, so their scores are"
+    " averages over different clusters.",
 )
 
 
@@ -186,7 +187,7 @@ ADAPTED: dict[str, Any] = {
     """,
 )
 def adapted_bcubed_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """BCubed precision for unbalanced data: mean squared share of an item's predicted cluster that belongs with it."""
+    """BCubed precision for unbalanced data: mean over items of the square of an item's precision."""
     share = tp / (tp + fp)
     return share * share
 
@@ -201,7 +202,7 @@ def adapted_bcubed_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> 
     """,
 )
 def adapted_bcubed_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """BCubed recall for unbalanced data: mean squared share of an item's true cluster that is found with it."""
+    """BCubed recall for unbalanced data: mean over items of the square of an item's recall."""
     share = tp / (tp + fn)
     return share * share
 
@@ -349,7 +350,7 @@ WITHOUT = "each without the item itself"
     """,
 )
 def elm_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of the other items in an item's predicted cluster that belong with it."""
+    """Mean over items of the share of the other items in an item's predicted cluster that are also in its true one."""
     return rate(tp, tp + fp)
 
 
@@ -364,7 +365,7 @@ def elm_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def elm_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of the other items in an item's true cluster that were found with it."""
+    """Mean over items of the share of the other items in an item's true cluster that are also in its predicted one."""
     return rate(tp, tp + fn)
 
 

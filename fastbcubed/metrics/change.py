@@ -30,10 +30,10 @@ diff.alias(
     "split_rate",
     pointwise["under_merge_rate"],
     **ABOUT,
-    summary="Mean over items of the share of an item's baseline cluster that is no longer with it.",
+    summary="Mean over items of the share of an item's baseline cluster that is no longer with the item.",
     definition="mean over items of split / (stable + split)",
-    use="Use it to say what share of an item's baseline cluster is no longer with it in a new run; the counterpart is"
-    " merge_rate.",
+    use="Use it to say what share of an item's baseline cluster is no longer with the item in a new run; the"
+    " counterpart is merge_rate.",
     example="""
     >>> split_rate(list("aaaabbbb"), [1, 1, 1, 1, 2, 2, 3, 3])  # (4 * 0 + 4 * 2/4) / 8
     0.25
@@ -43,9 +43,9 @@ diff.alias(
     "merge_rate",
     pointwise["over_merge_rate"],
     **ABOUT,
-    summary="Mean over items of the share of an item's experiment cluster that was not with it before.",
+    summary="Mean over items of the share of an item's experiment cluster that was not with the item before.",
     definition="mean over items of merged / (stable + merged)",
-    use="Use it to say what share of an item's cluster in a new run was not with it before; the counterpart is"
+    use="Use it to say what share of an item's cluster in a new run was not with the item before; the counterpart is"
     " split_rate.",
     example="""
     >>> merge_rate(list("aabbcccc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (4 * 2/4 + 4 * 0) / 8
@@ -63,7 +63,7 @@ diff.alias(
     """,
 )
 def split_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of an item's two clusters that was split off from it (SplitDistance of ABCDE)."""
+    """Mean share of the union of an item's baseline and experiment clusters that was split off (SplitDistance)."""
     return fn / (tp + (fp + fn))
 
 
@@ -76,7 +76,7 @@ def split_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Fl
     """,
 )
 def merge_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of an item's two clusters that was merged with it (MergeDistance of ABCDE)."""
+    """Mean share of the union of an item's baseline and experiment clusters that was merged in (MergeDistance)."""
     return fp / (tp + (fp + fn))
 
 
@@ -90,7 +90,7 @@ def merge_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Fl
     """,
 )
 def affected_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Share of the items whose baseline and experiment clusters differ."""
+    """Share of items whose cluster differs between baseline and experiment."""
     return np.not_equal(fp + fn, 0).astype(np.float64)
 
 
@@ -121,49 +121,49 @@ def _worked(name: str, working: str, value: str) -> str:
 # Rates and distances, divided into their good and their bad part
 @quality.mean_over_three(
     "w(S - I) / w(B)",
-    use="Use it to judge the splits of a change, as a share of the baseline clusters; split_rate is the sum of"
+    use="Use it to see what share of the baseline clusters was rightly split off; split_rate is the sum of"
     " good_split_rate and bad_split_rate.",
     example=_worked("good_split_rate", "(1/3 + 1/3 + 2/3) / 6 = 2/9", "0.222222222222"),
     **GOOD,
 )
 def good_split_rate(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's baseline cluster that was rightly split off from it."""
+    """Mean over items of the share of an item's baseline cluster that was rightly split off from the item."""
     return of.good_split / (of.stable + of.split)
 
 
 @quality.mean_over_three(
     "w(S and I) / w(B)",
-    use="Use it to judge the splits of a change, as a share of the baseline clusters; split_rate is the sum of"
+    use="Use it to see what share of the baseline clusters was wrongly split off; split_rate is the sum of"
     " good_split_rate and bad_split_rate.",
     example=_worked("bad_split_rate", "no split is wrong", "0.0"),
     **BAD,
 )
 def bad_split_rate(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's baseline cluster that was wrongly split off from it."""
+    """Mean over items of the share of an item's baseline cluster that was wrongly split off from the item."""
     return of.bad_split / (of.stable + of.split)
 
 
 @quality.mean_over_three(
     "w(M and I) / w(E)",
-    use="Use it to judge the merges of a change, as a share of the new clusters; merge_rate is the sum of"
+    use="Use it to see what share of the experiment clusters was rightly merged in; merge_rate is the sum of"
     " good_merge_rate and bad_merge_rate.",
     example=_worked("good_merge_rate", "(1/3 + 1/3) / 6 = 1/9, of c and d", "0.111111111111"),
     **GOOD,
 )
 def good_merge_rate(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's experiment cluster that was rightly merged with it."""
+    """Mean over items of the share of an item's experiment cluster that was rightly merged with the item."""
     return of.good_merge / (of.stable + of.merged)
 
 
 @quality.mean_over_three(
     "w(M - I) / w(E)",
-    use="Use it to judge the merges of a change, as a share of the new clusters; merge_rate is the sum of"
+    use="Use it to see what share of the experiment clusters was wrongly merged in; merge_rate is the sum of"
     " good_merge_rate and bad_merge_rate.",
     example=_worked("bad_merge_rate", "(1/3 + 1/3) / 6 = 1/9, of c and e", "0.111111111111"),
     **BAD,
 )
 def bad_merge_rate(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's experiment cluster that was wrongly merged with it."""
+    """Mean over items of the share of an item's experiment cluster that was wrongly merged with the item."""
     return of.bad_merge / (of.stable + of.merged)
 
 
@@ -175,7 +175,7 @@ def bad_merge_rate(of: ItemSets) -> Floats:
     **GOOD,
 )
 def good_split_distance(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's two clusters that was rightly split off from it."""
+    """Mean share of the union of an item's baseline and experiment clusters that was rightly split from the item."""
     return of.good_split / _both(of)
 
 
@@ -187,7 +187,7 @@ def good_split_distance(of: ItemSets) -> Floats:
     **BAD,
 )
 def bad_split_distance(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's two clusters that was wrongly split off from it."""
+    """Mean share of the union of an item's baseline and experiment clusters that was wrongly split from the item."""
     return of.bad_split / _both(of)
 
 
@@ -199,7 +199,7 @@ def bad_split_distance(of: ItemSets) -> Floats:
     **GOOD,
 )
 def good_merge_distance(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's two clusters that was rightly merged with it."""
+    """Mean share of the union of an item's baseline and experiment clusters that was rightly merged with the item."""
     return of.good_merge / _both(of)
 
 
@@ -211,7 +211,7 @@ def good_merge_distance(of: ItemSets) -> Floats:
     **BAD,
 )
 def bad_merge_distance(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's two clusters that was wrongly merged with it."""
+    """Mean share of the union of an item's baseline and experiment clusters that was wrongly merged with the item."""
     return of.bad_merge / _both(of)
 
 
@@ -223,7 +223,7 @@ def bad_merge_distance(of: ItemSets) -> Floats:
     **GOOD,
 )
 def good_distance(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's two clusters where the experiment is right and the baseline wrong."""
+    """Mean share of the union of an item's baseline and experiment clusters in which only the experiment is right."""
     return (of.good_split + of.good_merge) / _both(of)
 
 
@@ -235,7 +235,7 @@ def good_distance(of: ItemSets) -> Floats:
     **BAD,
 )
 def bad_distance(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's two clusters where the baseline is right and the experiment wrong."""
+    """Mean share of the union of an item's baseline and experiment clusters in which only the baseline is right."""
     return (of.bad_split + of.bad_merge) / _both(of)
 
 
@@ -249,7 +249,7 @@ def bad_distance(of: ItemSets) -> Floats:
     **GOOD,
 )
 def good_index(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's two clusters that is in both and belongs with the item."""
+    """Mean share of the union of an item's baseline and experiment clusters that both rightly contain."""
     return of.good_stable / _both(of)
 
 
@@ -263,7 +263,7 @@ def good_index(of: ItemSets) -> Floats:
     **BAD,
 )
 def bad_index(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's two clusters that is in both but does not belong with the item."""
+    """Mean share of the union of an item's baseline and experiment clusters that both wrongly contain."""
     return of.bad_stable / _both(of)
 
 
@@ -307,7 +307,7 @@ def delta_recall(of: ItemSets) -> Floats:
     **BAD,
 )
 def delta_jaccard_distance(of: ItemSets) -> Floats:
-    """Jaccard distance of experiment and truth minus that of baseline and truth: below 0 if the new run is closer."""
+    """Jaccard distance to the truth of the experiment minus that of the baseline; below 0 means closer to the truth."""
     before, after = of.good_stable + of.bad_split, of.good_stable + of.good_merge
     of_baseline = before + (of.good_split + of.bad_stable + of.baseline_lacks)
     of_experiment = after + (of.bad_merge + of.bad_stable + of.experiment_lacks)
@@ -329,7 +329,7 @@ def slopes_of_iq(delta: Floats, good: Floats, bad: Floats, beta: float) -> tuple
     quality["bad_distance"],
     low=-1.0,
     slopes=slopes_of_iq,
-    note=f"{NOTE} It is not defined where nothing changed.",
+    note=f"{NOTE} The score is not defined where nothing changed.",
     source="van Staden 2024 (quality)",
     use="Use it to say how far a change brings the run towards the truth, relative to the size of the change (1 if"
     " straight to the truth, 0 if no closer); unlike delta_jaccard_distance, it is comparable between changes.",
@@ -338,7 +338,7 @@ def slopes_of_iq(delta: Floats, good: Floats, bad: Floats, beta: float) -> tuple
     **GOOD,
 )
 def iq(delta: Floats | float, good: Floats | float, bad: Floats | float, beta: float) -> Floats | float:
-    """Share of a change's size by which it brings the items closer to the truth; 1 means straight to the truth."""
+    """Improvement in Jaccard distance to the truth, as a share of the change's size; 1 means straight to the truth."""
     size = np.asarray(good + bad, np.float64)
     found = np.full(size.shape, np.nan)
     np.divide(np.subtract(0.0, delta), size, out=found, where=size > 0)  # negation would give -0.0 for 0.0

@@ -1,8 +1,8 @@
 """Coreference scores of key and response: entities whose mentions may differ between the sides.
 
-Key and response are the true and the predicted clusters, including the items that only one side has, if the policy is
-"drop" or "outside". With the policy "singleton", such an item is an entity of its own on the other side, so both
-sides have it.
+The key and the response are the true and the predicted clusters, including the items that only one side has, if the
+policy is "drop" or "outside". With the policy "singleton", such an item is an entity of its own on the other side, so
+both sides have it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ WORDS = {
     "recall": {"side": "key", "other": "response", "x": "k", "X": "K"},
 }
 NOTE = (
-    "Key and response are the true and the predicted clusters, here called entities. They include the items, or"
-    " mentions, that only one side has. K and R are the numbers of entities of the key and of the response, k and r"
-    " the numbers of mentions of one entity of each, n is the number of mentions that these two have in common, and V"
-    " is the number of cells. 0 / 0 counts as 0, as in the reference scorer. An item that"
+    "The key and the response are the true and the predicted clusters, here called entities. They include the"
+    " items, or mentions, that only one side has. K and R are the numbers of entities of the key and of the response, k"
+    " and r are the numbers of mentions of one entity of each, n is the number of mentions that these two have in"
+    " common, and V is the number of cells. 0 / 0 counts as 0, as in the reference scorer. An item that"
     ' unmatched="singleton" adds to the other side is an entity of one mention there. If there are several runs,'
-    " each is scored on all mentions of the key and all of its own, even those that other runs lack."
+    " each run is scored on all mentions of the key and of the run, even those that other runs do not have."
 )
 
 coreference = Family("coreference", low=0.0, high=1.0, best="higher", unweighted_only=True, note=NOTE)
@@ -196,7 +196,7 @@ def ceaf_m(
 
 @three_scores(
     "1/{X} max over one-to-one pairings of sum over pairs of 2 n / (k + r)",
-    "Mean over the entities of the {side} of an entity's similarity to the one that it is paired with, one to one.",
+    "Mean over the entities of the {side} of an entity's similarity to its partner in the best one-to-one pairing.",
     of=("entities", "pairing of entities"),
     source="Luo 2005",
     paired=True,
@@ -253,8 +253,8 @@ def ceaf_e(
 
 @three_scores(
     "(W / W{x} + B / B{x}) / 2, where W{x} and B{x} are the numbers of links within and between the entities of the"
-    " {side}, and W and B the numbers of those that are also in the {other}. If the key has links of only one kind, the"
-    " score is the term of this kind",
+    " {side}, and W and B are the numbers of those that are also in the {other}. If the key has links of only one kind,"
+    " the score is the term of this kind",
     "Share of the {side}'s links that are also in the {other}: mean of the shares within and between entities.",
     f1="(2 W / (Wk + Wr) + 2 B / (Bk + Br)) / 2, where Wk and Wr are the numbers of links within the entities of the"
     " key and of the response, W is the number of links in both, and Bk, Br and B are those of links between entities."

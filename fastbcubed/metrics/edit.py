@@ -17,7 +17,8 @@ of_moves = partial(edit.of_sums, of=("clusters", "majorities"))
 
 @of_moves(
     "(n - sum over predicted clusters of max over its cells of w) + (M - m), for n items, cells of w items, and M"
-    " predicted clusters, m of which can each be assigned a different true cluster, that of a largest cell",
+    " predicted clusters, m of which can each be assigned a different true cluster that contains one of their"
+    " largest cells",
     source="Pantel and Lin 2002",
     note=STEPS,
     use="Use it to count the merges of two clusters and the moves of single items that repair a prediction;"

@@ -197,7 +197,7 @@ def expected_mutual_info(expected: float, fixed: bool) -> float:
     },
 )
 def variation_of_information(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Uncertainty about each clustering given the other, H(C|K) + H(K|C), in bits; a metric."""
+    """Sum of the uncertainties about each clustering given the other, H(C|K) + H(K|C), in bits."""
     return (np.log1p(fp / tp) + np.log1p(fn / tp)) * BITS
 
 

@@ -26,7 +26,7 @@ SAFE = 2.0**-6
 
 
 class PairCounts(NamedTuple):
-    """Number or weight of the pairs that are together on both sides, in one of them only, and on neither."""
+    """Number or weight of the pairs in the same cluster on both sides, on one of them only, and on neither."""
 
     tp: Fraction
     fp: Fraction
@@ -67,7 +67,7 @@ def _count_pairs(contingency: Contingency, pool: Pool) -> PairSums:
 
 
 def ordered_pairs(contingency: Contingency, pool: Pool) -> list[int]:
-    """Count the ordered pairs of items together on both sides, in the prediction only, in the truth only.
+    """Count the ordered pairs of items in the same cluster on both sides, in the prediction only, in the truth only.
 
     The numbers of parts of the cells may be summed, since the margins of each cell cover all parts.
     """
@@ -87,7 +87,7 @@ def sums_of_counts(tp: int, fp: int, fn: int, n_items: int) -> PairSums:
 
 
 def _weigh_pairs(contingency: Contingency, pool: Pool) -> PairSums:
-    """Return the weights of the pairs that are not together on both sides, and the squared weights of the cells."""
+    """Return the weights of the pairs outside cells, and the squared weights of the cells."""
     total = contingency.total_weight
 
     def weigh(start: int, stop: int) -> tuple[list[float], float, float]:
@@ -105,7 +105,7 @@ def _weigh_pairs(contingency: Contingency, pool: Pool) -> PairSums:
 
 
 def _weight_apart(contingency: Contingency, pool: Pool) -> float:
-    """Return the weight of the ordered pairs apart on both sides, without subtracting nearly equal sums."""
+    """Return the weight of ordered pairs in different clusters on both sides, without subtracting nearly equal sums."""
     negatives = TrueNegatives(contingency)
 
     def weigh(start: int, stop: int) -> float:
@@ -115,7 +115,7 @@ def _weight_apart(contingency: Contingency, pool: Pool) -> float:
 
 
 def _weight_together(contingency: Contingency, sums: PairSums, pool: Pool) -> Fraction:
-    """Return the weight of the pairs together on both sides, the sum over cells of (w^2 - squares of its items) / 2.
+    """Return the weight of the pairs within cells, the sum over cells of (w^2 - squares of its items) / 2.
 
     The squares of the items in cells of several items are the squares of all items minus those of one-item cells.
     """

@@ -343,7 +343,7 @@ Raises
 ------
 FastBCubedError
     If there are no items, if the two sides differ in length, or if a label or a weight is missing
-    or invalid. Any error listed below is a subclass.
+    or invalid. The errors listed below are subclasses of it.
 {in_place}{undefined}
 Notes
 -----

@@ -113,7 +113,7 @@ def class_f1(true: Fit, pred: Fit) -> float:
 
 # Clusters that are the same on both sides
 @of_fits(
-    "S / M, with S the number of clusters that are the same on both sides, and M the number of predicted clusters",
+    "S / M, where S is the number of clusters that are the same on both sides, and M is that of predicted clusters",
     source="Barnes 2015",
     note=ONE_TO_ONE,
     on_covers=True,
@@ -132,7 +132,7 @@ def cluster_precision(true: Fit, pred: Fit) -> float:
 
 
 @of_fits(
-    "S / K, with S the number of clusters that are the same on both sides, and K the number of true clusters",
+    "S / K, where S is the number of clusters that are the same on both sides, and K is that of true clusters",
     source="Barnes 2015",
     note=ONE_TO_ONE,
     on_covers=True,
@@ -233,7 +233,7 @@ def closest_cluster_f1(true: Fit, pred: Fit) -> float:
 
 # Others
 @matching.of_sums(
-    "sqrt(K M) / V, with K true and M predicted clusters that meet in V cells",
+    "sqrt(K M) / V, where K true and M predicted clusters meet in V cells",
     of="clusters",
     source="Talburt et al. 2007",
     note=COUNTS,
@@ -295,7 +295,7 @@ def k_measure(p: Floats | float, r: Floats | float, beta: float) -> Floats | flo
     """,
 )
 def split_join(true: Fit, pred: Fit) -> float:
-    """Weight of the items outside the largest cell of their cluster, summed over both sides; a metric."""
+    """Weight of the items outside the largest cell of their cluster, summed over both sides."""
     return true.others + pred.others
 
 
@@ -317,5 +317,5 @@ def split_join(true: Fit, pred: Fit) -> float:
     """,
 )
 def matching_accuracy(best: float, every: float) -> float:
-    """Share of the items in the best one-to-one pairing of true and predicted clusters."""
+    """Share of the items in both clusters of a pair, in the best one-to-one pairing of true and predicted clusters."""
     return best / every

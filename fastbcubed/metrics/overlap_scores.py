@@ -154,11 +154,11 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
         " report.",
     )
     matrix = partial(_matrix, match, similarity)
-    of = "with g and c the numbers of predicted and true clusters that an item and its mate share, and J the mean"
+    of = "where g and c are the numbers of predicted and true clusters that an item and its mate share, and J is the"
     best = "among all" if match == "global" else "among the shared"
     scores.mean_over_items(
-        f"mean over mates of J min(g, c) / g, {of} similarity ({similarity}) of the shared predicted clusters to their"
-        f" best matches {best} true clusters",
+        f"mean over mates of J min(g, c) / g, {of} mean similarity ({similarity}) of the shared predicted clusters to"
+        f" their best matches {best} true clusters",
         name="cice_bcubed_precision",
         summary="Extended BCubed precision, weighted by how well shared predicted clusters match true clusters.",
         matrix=matrix,
@@ -169,8 +169,8 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
         """),
     )(precision)
     scores.mean_over_items(
-        f"mean over mates of J min(g, c) / c, {of} similarity ({similarity}) of the shared true clusters to their best"
-        f" matches {best} predicted clusters",
+        f"mean over mates of J min(g, c) / c, {of} mean similarity ({similarity}) of the shared true clusters to their"
+        f" best matches {best} predicted clusters",
         name="cice_bcubed_recall",
         summary="Extended BCubed recall, weighted by how well shared true clusters match predicted clusters.",
         matrix=matrix,
@@ -199,7 +199,7 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
         """),
     )(f1)
     scores.mean_over_items(
-        "2 P R / (P + R), with the item's own P and R",
+        "2 P R / (P + R), where P and R are the item's own",
         name="cice_bcubed_mean_f1",
         summary="Mean over items of the F1 of an item's own CICE-BCubed precision and recall.",
         matrix=matrix,
@@ -216,8 +216,8 @@ overlap = Family(
     "overlap", low=0.0, high=1.0, best="higher", unweighted_only=True, labelled_only=True, on_covers=True
 )
 TOLD = (
-    "with H(X) the entropy of a cluster X, and H(X|Y) the least entropy of X given a cluster Y of the other side that"
-    " shares an item with X"
+    "where H(X) is the entropy of a cluster X, and H(X|Y) is the least entropy of X given a cluster Y of the other side"
+    " that shares an item with X"
 )
 MCDAID: dict[str, str] = {
     "source": "McDaid et al. 2011",
@@ -229,8 +229,9 @@ of_entropies = partial(overlap.of_sums, of="entropies of clusters")
 
 
 @overlap.of_sums(
-    "(O - E) / (1 - E), with O the share of pairs that share as many true as predicted clusters, and E the sum over"
-    " k of the share of pairs that share k true clusters times the share of pairs that share k predicted clusters",
+    "(O - E) / (1 - E), where O is the proportion of pairs that have as many true as predicted clusters in common, and"
+    " E is the sum over k of the proportion of pairs with k true clusters in common times the proportion with k"
+    " predicted clusters in common",
     of="shared clusters",
     low=-inf,
     source="Collins and Dent 1988",
@@ -265,7 +266,7 @@ def omega(all_pairs: int, same: int, expected: int) -> float:
     """,
 )
 def onmi_lfk(true: Left, pred: Left) -> float:
-    """Overlapping normalized mutual information (LFK): mean information on each cluster from its best counterpart.
+    """Overlapping normalized mutual information: mean share of a cluster's entropy that its best counterpart explains.
 
     A cluster of all items has no entropy and counts as one about which nothing is known. Two identical clusterings
     that consist of such a cluster therefore score 0.

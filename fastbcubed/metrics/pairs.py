@@ -1,4 +1,4 @@
-"""Scores of pairs of items, which are together or apart on each side.
+"""Scores of pairs of items, which are in the same cluster or in different clusters on each side.
 
 Formulas take exact fractions or arrays of floats: the number of pairs of each kind or, with weights, the sum over
 these pairs of the product of their items' weights.
@@ -18,8 +18,9 @@ from fastbcubed.metrics.metric import LIKE_SKLEARN, Family, Page, rate
 Number = Any
 
 NOTE = (
-    "TP, FP, FN and TN count the pairs of items that are together on both sides, only in the prediction,"
-    " only in the truth, and on neither side. With weights, a pair counts as the product of its items' weights."
+    "TP, FP, FN and TN count the pairs of items that are in the same cluster on both sides, only in the"
+    " prediction, only in the truth, and on neither side. With weights, a pair counts as the product of its items'"
+    " weights."
 )
 
 pairs = Family(
@@ -63,7 +64,7 @@ def share(part: Number, whole: Number) -> Number:
     """,
 )
 def pair_tp(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Number of pairs of items that are together on both sides."""
+    """Number of pairs of items that are in the same cluster on both sides."""
     return tp
 
 
@@ -79,7 +80,7 @@ def pair_tp(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """,
 )
 def pair_fp(fp: Number, fn: Number) -> Number:
-    """Number of pairs of items that are together only in the prediction."""
+    """Number of pairs of items that are in the same cluster only in the prediction."""
     return fp
 
 
@@ -98,7 +99,7 @@ def pair_fp(fp: Number, fn: Number) -> Number:
     """,
 )
 def pair_fn(fp: Number, fn: Number) -> Number:
-    """Number of pairs of items that are together only in the truth."""
+    """Number of pairs of items that are in the same cluster only in the truth."""
     return fn
 
 
@@ -113,12 +114,12 @@ def pair_fn(fp: Number, fn: Number) -> Number:
     """,
 )
 def pair_tn(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Number of pairs of items that are apart on both sides."""
+    """Number of pairs of items that are in different clusters on both sides."""
     return tn
 
 
 @of_pairs(
-    "TP / (TP + FP), 1 if no pair is together in the prediction",
+    "TP / (TP + FP), 1 if no pair is within a predicted cluster",
     use="Use it where people judge links: it is the share of the predicted links that are right; precision is the"
     " counterpart by item.",
     caution="One large wrong merge dominates it, and it ignores singletons.",
@@ -128,12 +129,12 @@ def pair_tn(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """,
 )
 def pair_precision(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Share of the pairs together in the prediction that are also together in the truth."""
+    """Share of the pairs within predicted clusters that are also within true clusters."""
     return share(tp, tp + fp)
 
 
 @of_pairs(
-    "TP / (TP + FN), 1 if no pair belongs together",
+    "TP / (TP + FN), 1 if no pair is within a true cluster",
     use="Use it where people judge links: it is the share of the true links that were found; recall is the counterpart"
     " by item.",
     caution="A few large true clusters dominate it, and it ignores singletons.",
@@ -143,12 +144,12 @@ def pair_precision(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """,
 )
 def pair_recall(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Share of the pairs together in the truth that are also together in the prediction."""
+    """Share of the pairs within true clusters that are also within predicted clusters."""
     return share(tp, tp + fn)
 
 
 @of_pairs(
-    "2 TP / (2 TP + FP + FN), 1 if no pair is together on either side",
+    "2 TP / (2 TP + FP + FN), 1 if no pair is within a cluster on either side",
     use="Use it to compare with linkers that report pairwise F1; together with f1, it shows whether large clusters"
     " dominate.",
     caution="A few large clusters dominate it, and it ignores singletons; it violates two of the four constraints of"
@@ -185,7 +186,7 @@ def rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 
 @of_pairs(
-    "2 (TP TN - FP FN) / ((TP + FN) (FN + TN) + (TP + FP) (FP + TN)), 1 where that is 0 / 0: both sides are a"
+    "2 (TP TN - FP FN) / ((TP + FN) (FN + TN) + (TP + FP) (FP + TN)), 1 where this is 0 / 0: both sides are a"
     " single cluster, or both consist of singletons",
     low=-1.0,
     source="Hubert and Arabie 1985",
@@ -205,7 +206,7 @@ def adjusted_rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 
 @of_pairs(
-    "TP / (TP + FP + FN), 1 if no pair is together on either side",
+    "TP / (TP + FP + FN), 1 if no pair is within a cluster on either side",
     use="Use it to compare with papers that report the Jaccard index of pairs; it ranks predictions as pair_f1 does.",
     caution=LARGE_CLUSTERS,
     example="""
@@ -214,7 +215,7 @@ def adjusted_rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """,
 )
 def pair_jaccard(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Share of the pairs together on at least one side that are together on both."""
+    """Share of the pairs within a cluster on at least one side that are within a cluster on both sides."""
     return share(tp, tp + fp + fn)
 
 

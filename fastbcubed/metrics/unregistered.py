@@ -58,7 +58,7 @@ def pointwise_score(
     ------
     FastBCubedError
         If there are no items, if the two sides differ in length, or if a label or a weight is
-        missing or invalid. Any error listed below is a subclass.
+        missing or invalid. The errors listed below are subclasses of it.
     OptionError
         If the formula is not callable, or if labels and a contingency are both given or both missing.
 
@@ -96,7 +96,7 @@ def pair_confusion_matrix(
     sample_weight: ArrayLike | None = None,
     contingency: Contingency | None = None,
 ) -> NDArray[Any]:
-    """Count the ordered pairs of items that are together or apart on each side, exactly.
+    """Return the exact counts of ordered pairs of items, by whether each side puts the two items in the same cluster.
 
     Parameters
     ----------
@@ -110,9 +110,9 @@ def pair_confusion_matrix(
     Returns
     -------
     ndarray of shape (2, 2)
-        The rows count pairs apart and together in the truth, the columns those apart and together in the prediction.
-        Pairs are ordered, so every two items count twice. The dtype is int64, object (Python integers) if int64 is too
-        small, or float64 with weights.
+        The first row counts pairs in different true clusters, the second pairs in the same true cluster; the columns
+        count pairs in different predicted clusters and in the same predicted cluster. Pairs are ordered, so every two
+        items count twice. The dtype is int64, object (Python integers) if int64 is too small, or float64 with weights.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def pair_confusion_matrix(
 
     Notes
     -----
-    Values agree with those of scikit-learn, which takes no weights and overflows int64 silently above 3e9 items.
+    Values agree with those of scikit-learn, which takes no weights and silently overflows int64 above 3e9 items.
 
     Examples
     --------
@@ -178,8 +178,8 @@ def exact_match(
     Raises
     ------
     FastBCubedError
-        If there are no items, if the two sides differ in length, or if a label is missing or invalid. Any
-        error listed below is a subclass.
+        If there are no items, if the two sides differ in length, or if a label is missing or invalid. The
+        errors listed below are subclasses of it.
     OptionError
         If labels and a contingency are both given or both missing.
 
@@ -238,7 +238,7 @@ def merge_distance(
     ------
     FastBCubedError
         If there are no items, if the two sides differ in length, or if a label or a weight is missing
-        or invalid. Any error listed below is a subclass.
+        or invalid. The errors listed below are subclasses of it.
     OptionError
         If a cost is neither a number nor a function, or labels and a contingency are both given or both
         missing.

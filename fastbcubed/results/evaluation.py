@@ -362,11 +362,14 @@ class Evaluation(EvaluationData):
         Returns
         -------
         Table
-            The columns rank, kind, side, cluster, n_items and weight; gain, precision_gain and recall_gain (the gains
-            in f1, precision and recall from this repair by itself); running, running_precision and running_recall
-            (these scores after this repair and all before it). Ties are broken by weight, then by kind and label;
-            labels of mixed types are converted to strings. No repair lowers precision or recall. Repairs overlap:
-            after one repair, another may gain less.
+            The columns:
+
+            - rank, kind, side, cluster, n_items and weight;
+            - gain, precision_gain and recall_gain, the gains in f1, precision and recall from this repair by itself;
+            - running, running_precision and running_recall, these scores after this repair and all before it.
+
+            Ties are broken by weight, then by kind and label; labels of mixed types are converted to strings. No repair
+            lowers precision or recall. Repairs overlap: after one repair, another may gain less.
 
         Examples
         --------
@@ -503,7 +506,7 @@ class Evaluation(EvaluationData):
         columns : str or iterable of str
             Attributes to show, named as in `slices`.
         members : int
-            Number of members of each set to list.
+            Number of members to list in each group (tp, fp, fn, tn).
 
         Returns
         -------

@@ -38,15 +38,21 @@ class Explanation(Result):
     Attributes
     ----------
     slices : Table
-        The slices confirmed on the half of the components that was not searched, largest excess first. The columns
-        are slice, n_items, n_units (the number of components with any of these items), share (of the weight), the
-        scores inside and outside the slice with 95 % intervals (`inside`, `inside_low`, `inside_high`, `outside`, …),
-        share_of_loss, excess (how much higher the overall score would be, to first order, if the slice were like the
-        rest; for two runs, how much the slice adds to the change), the scores on the held-out half (held_out_inside,
-        held_out_outside), p (one-sided for one run, two-sided for two), p_adjusted (by the method of Benjamini and
-        Hochberg over all tested slices), holds (whether the slice was confirmed), and alike (other slices with at
-        least 90 % of their items in common with it). For two runs, `inside` and `outside` are the changes in the
-        score, and share_of_loss is null.
+        The slices confirmed on the half of the components that was not searched, largest excess first. The columns:
+
+        - slice, n_items, and n_units, the number of components with any of these items;
+        - share, the slice's share of the weight;
+        - inside and outside, the scores inside and outside the slice, with the 95 % intervals inside_low, inside_high,
+          outside_low and outside_high; for two runs, the changes in the score;
+        - share_of_loss, the slice's share of the loss; null for two runs;
+        - excess, how much higher the overall score would be, to first order, if the slice were like the rest; for two
+          runs, how much the slice adds to the change;
+        - held_out_inside and held_out_outside, the scores on the held-out half;
+        - p, the p-value of the difference between inside and outside on the held-out half, one-sided for one run and
+          two-sided for two;
+        - p_adjusted, p adjusted for all tested slices by the method of Benjamini and Hochberg;
+        - holds, whether the slice was confirmed;
+        - alike, other slices with at least 90 % of their items in common with it.
     proposed : Table
         All slices proposed by the search on one half of the components, with the same columns.
     conditions : dict

@@ -245,7 +245,7 @@ def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
     Raises
     ------
     SliceError
-        If `name` is not a name, or `by` does not define bins.
+        If `name` is not a non-empty string, or `by` does not define valid bins.
 
     Examples
     --------

@@ -75,7 +75,7 @@ def available_threads() -> int:
 
 
 def blocks(n: int, size: int = BLOCK) -> list[tuple[int, int]]:
-    """Divide `range(n)` into consecutive blocks of `size`; there is at least one block, which may be empty.
+    """Divide `range(n)` into consecutive blocks of `size`; if n is 0, there is one empty block.
 
     Examples
     --------

@@ -181,8 +181,8 @@ def of_labelled(rows: Sequence[Mapping[str, Any]], *, weighted: bool) -> list[st
         precision, recall, f1 = rows[start : start + 3]
         told = []
         for row, what, none in (
-            (precision, "of the pairs that are together match", "no judged pair is together"),
-            (recall, "of the matches are together", "no judged pair matches"),
+            (precision, "of the pairs within predicted clusters match", "no judged pair is within a cluster"),
+            (recall, "of the matches are within predicted clusters", "no judged pair matches"),
         ):
             share = "" if math.isnan(row["estimate"]) else percent(row["estimate"])
             told.append(f"{share} {what}{_ends(row, percent)}" if share else none)
@@ -193,7 +193,9 @@ def of_labelled(rows: Sequence[Mapping[str, Any]], *, weighted: bool) -> list[st
             text = f"{label(precision['run'])}: {text}"
         if n := precision["n_outside"]:
             have = "pair has" if n == 1 else "pairs have"
-            text += f" {count(n)} {have} an item in no cluster and count{'s' * (n == 1)} as not together."
+            text += (
+                f" {count(n)} {have} an item in no cluster and count{'s' * (n == 1)} as not within a cluster."
+            )
         if any(math.isnan(row["se"]) and row["n_components"] == 1 for row in (precision, recall)):
             text += " Shared items connect all pairs into one component, so no interval is known."
         lines.append(text[0].upper() + text[1:] if "run" not in precision else text)

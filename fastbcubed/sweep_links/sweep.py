@@ -117,7 +117,8 @@ def sweep(
     sources : tuple of str or False, optional
         Names of the tables of the left and the right items, as for `Clustering.from_links`.
     items : array-like or table, optional
-        The complete list of items. Links with other items are then an error; items without a link are singletons.
+        The complete list of items. With this list, a link to any other item is an error, and items without a link are
+        singletons.
     thresholds : list of float, optional
         Thresholds to list in `Sweep.points()`, which also has the scores that cannot be updated at every threshold.
     ascending : bool

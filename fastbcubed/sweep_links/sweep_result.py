@@ -229,7 +229,7 @@ class Sweep(Result):
     ) -> Chosen:
         """Return the best threshold, with intervals that allow for its choice on the same data.
 
-        The best threshold on these data owes its score partly to chance, so its score on other data is lower. The units
+        The score at the best threshold is partly due to chance; on other data, this threshold scores lower. The units
         of `curve` are resampled, and the score at the best threshold of each resample is compared with that at the same
         threshold on all data. Thresholds weaker than that of the units are ignored, unless the best one is weaker.
 
@@ -568,8 +568,8 @@ class Sweep(Result):
             Conditions, as for `best`; each slice has to meet them separately.
         errors : bool
             Whether to add the standard errors of the scores and of the cost, as columns such as cost_se, and n_units.
-            The units are those of `curve`; at weaker thresholds, errors are null, and there is a warning. They do not
-            allow for the choice of thresholds on the same items: a cost of two standard errors may be due to chance.
+            The units are those of `curve`; at weaker thresholds, errors are null, with a warning. The standard errors
+            do not allow for the choice of thresholds on the same items, so a cost of two of them may be due to chance.
 
         Returns
         -------
@@ -756,7 +756,7 @@ class Sweep(Result):
 
     @cached_property
     def at_best(self) -> Evaluation:
-        """The evaluation at the threshold with the best F1, with the default scores."""
+        """The evaluation, by the default scores, at the threshold with the best F1."""
         clustering = self.at(self._curve.thresholds[self._best_f1].item())
         return self._evaluate.aligned(clustering, self._alignment, self.policies)
 

@@ -118,8 +118,8 @@ def test_several_runs_and_what_the_text_says() -> None:
     assert found["run"].to_pylist() == ["old"] * 3 + ["new"] * 3
     assert found["estimate"].to_pylist() == pytest.approx([2 / 3] * 3 + [1] * 3)
     said = " ".join(found.sentences)
-    assert "old: 66.7 % of the pairs that are together match (" in said
-    assert "1 pair has an item in no cluster and counts as not together" in said
+    assert "old: 66.7 % of the pairs within predicted clusters match (" in said
+    assert "1 pair has an item in no cluster and counts as not within a cluster" in said
     assert "no blocking rule proposed" in said and "weight=" in said
     assert "weight=" not in " ".join(
         fb.estimate_pairs(FRAME.assign(w=1), prediction=better, weight="w").sentences
