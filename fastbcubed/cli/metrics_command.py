@@ -119,9 +119,9 @@ def _notes(metric: Metric) -> list[str]:
     if metric.alias_of:
         notes.append(f"This is the same score as {metric.alias_of}.")
     if metric.unweighted_only:
-        notes.append("It is not defined for weighted items.")
+        notes.append("The score is not defined for weighted items.")
     if metric.overall_only:
-        notes.append("It is defined for all items at once, not for clusters or slices.")
+        notes.append("The score is defined for all items at once, not for clusters or slices.")
     if metric.experimental:
         notes.append("This score is experimental.")
     return notes

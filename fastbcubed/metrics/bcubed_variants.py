@@ -263,7 +263,8 @@ def beyond_chance(loss: float, expected: float, same: bool) -> float:
     **CHANCE,
     use="Use it to see what precision a prediction with clusters of these sizes has by chance;"
     " adjusted_bcubed_precision corrects for it.",
-    caution="It depends on the prediction only through its number of clusters; it is the baseline for precision.",
+    caution="It depends on the prediction only through the number of predicted clusters; it is the baseline for"
+    " precision.",
     worked="2/4 + (1 - 2/4) * (2 * 1 + 2 * 1) / (4 * 3)",
     example="""
     >>> chance_bcubed_precision(list("aaab"), [1, 1, 2, 2])  # 2/4 + (1 - 2/4) * 3 * 2 / (4 * 3)
@@ -282,7 +283,7 @@ def chance_bcubed_precision(of_precision: float, of_recall: float, same: bool) -
     **CHANCE,
     use="Use it to see what recall a prediction with clusters of these sizes has by chance; adjusted_bcubed_recall"
     " corrects for it.",
-    caution="It depends on the prediction only through the sizes of its clusters; it is the baseline for recall.",
+    caution="It depends on the prediction only through the sizes of predicted clusters; it is the baseline for recall.",
     worked="2/4 + (1 - 2/4) * (3 * 2 + 1 * 0) / (4 * 3)",
     example="""
     >>> chance_bcubed_recall(list("aabb"), [1, 1, 1, 2])  # 2/4 + (1 - 2/4) * 3 * 2 / (4 * 3)

@@ -352,7 +352,7 @@ def lea(
 
 @three_scores(
     "(sum over cells of n^2 / {x}) / sum over entities of the {side} of {x}",
-    "Mean over the mentions of the {side} of the share of a mention's entity that is also with it in the {other}.",
+    "Mean over mentions of the {side} of the share of a mention's entity that is also with the mention in the {other}.",
     of="entities",
     source="Bagga and Baldwin 1998",
     use="Use it for coreference where key and response differ in their mentions: it is one of the three scores in"

@@ -156,7 +156,7 @@ def mutual_info(true: float, pred: float, true_given_pred: float, pred_given_tru
     source="Vinh et al. 2010",
     unweighted_only=True,
     use="Use it to see how much mutual information clusters of these sizes share by chance; ami corrects for it.",
-    caution="It depends on the prediction only through the sizes of its clusters.",
+    caution="It depends on the prediction only through the sizes of predicted clusters.",
     worked="2 * (1/2 * 1/4 * log2(4/6) + 1/2 * 2/4 * log2(8/6)) + 2 * 1/2 * 1/4 * log2(4/2)",
     example="""
     In two pairs of a true and a predicted cluster, both have 2 items and share them with probability 1/6: each
