@@ -48,7 +48,7 @@ from fastbcubed.results.stored_tables import StoredTable
 from fastbcubed.results.table import Table, require_limit
 from fastbcubed.results.warnings import to_saved
 from fastbcubed.runtime.arguments import is_one_of, local_path
-from fastbcubed.runtime.memory_budget import release
+from fastbcubed.runtime.memory_budget import BESIDE, release, require_within
 from fastbcubed.runtime.output_files import NO_BYTES, Staging, Stamp, TableWriter, without_nulls
 from fastbcubed.runtime.threads import Pool, ahead, blocks
 
@@ -62,6 +62,8 @@ KEEP = {
 SLICES_AT_ONCE = 1 << 14
 #: Slicings with at most this many slices are in the manifest, too; others only in their file.
 SLICES_IN_MANIFEST = 1 << 12
+#: Bytes of a value of a slice as Python object and as JSON, measured (410 to 480) and rounded up.
+VALUE_BYTES = 500
 
 
 def save(
@@ -305,8 +307,17 @@ def described(ev: EvaluationData, slices: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def content_of(ev: EvaluationData, limit: int | None) -> dict[str, Any]:
-    """Return the content of `Evaluation.to_json`, with at most `limit` slices per slicing."""
+    """Return the content of `Evaluation.to_json`, with at most `limit` slices per slicing.
+
+    Raise OptionError if the slices as dicts and text would exceed the memory limit.
+    """
     limit = require_limit(limit)
+    if limit is None:
+        tables = ev._sliced.values()
+        values = sum(each.num_rows * len(each.column_names) for each in tables)
+        needed = values * VALUE_BYTES + 3 * sum(each.nbytes for each in tables) - BESIDE
+        what = f"JSON of {counted(sum(each.num_rows for each in tables), 'slice')}"
+        require_within(ev.kept.memory_limit, needed, what, "they", f", or pass {arg('limit', IN_JSON)}")
     sliced = {name: rows_for_json(table, limit) for name, table in ev._sliced.items()}
     return described(ev, sliced) | numbers_of_cut(ev._sliced, limit)
 

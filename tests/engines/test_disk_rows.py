@@ -1,6 +1,7 @@
 """Slices and items of the disk engine against those of the memory engine."""
 
 import gc
+import json
 
 import numpy as np
 import pyarrow as pa
@@ -320,6 +321,11 @@ def test_many_slices_are_refused_whole_and_listed_written_and_loaded_in_part(
     assert ev.check(f"f1>=0@name={name[0]}")["passed"].to_pylist() == [True]
     with pytest.raises(SliceError, match=f"there are {len(whole)} by name"):
         ev.check("f1>=0@name=none")
+    monkeypatch.setattr(save, "VALUE_BYTES", 1 << 20)
+    least = r"JSON of \d+ slices would take .* at least \d+ MiB suffices, or pass limit=4096"
+    with pytest.raises(OptionError, match=least):
+        ev.to_json(limit=None)
+    assert len(json.loads(ev.to_json(limit=2))["slices"]["name"]) == 2
 
 
 @pytest.mark.slow
