@@ -28,7 +28,7 @@ from fastbcubed.results.standard_errors import ALWAYS
 from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import found_in, from_saved, to_saved
 from fastbcubed.runtime.object_attributes import cached_property
-from fastbcubed.runtime.saved_figures import NUMBERS, numbers_in, require_shape, texts_in, with_nan
+from fastbcubed.runtime.saved_figures import NUMBER, NUMBERS, numbers_in, require_shape, texts_in, with_nan
 
 #: Warnings of an evaluation that also apply to a diff, with the message if it is not the same in a diff's words.
 TOLD: dict[str, str] = {
@@ -302,6 +302,9 @@ def known_intervals(diff: DiffData) -> dict[str, Interval]:
 
 #: The key of a diff's entry in the manifest of a saved result; without this entry, the result is an evaluation.
 MARK = "diff"
+#: An outcome of clusters in that entry, and the shares of the weight that kept their ids.
+_CHANGE = {"became": str, "n_clusters": int, "n_items": int, "weight": NUMBER, "share": NUMBER}
+_ID_STABILITY = {"as_named": float, "best": float}
 #: The judgement of a change in that entry.
 _VERDICT = {
     **dict.fromkeys(("n_items", "n_unlabelled"), int),
@@ -333,9 +336,9 @@ def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
         **{each.name: figures[each.name] for each in fields(Verdict)}
     )
     rows = state["changes"]
+    require_shape(rows, ([_CHANGE], None), "changes")
+    require_shape(state.get("id_stability"), (_ID_STABILITY, None), "id_stability")
     changes = None if rows is None else changes_of_rows(rows)
-    if changes is not None and changes["n_clusters"].null_count:
-        raise FileFormatError("a number of clusters is missing from the changes")
     saved = {"changes": changes, "warnings": from_saved(state["warnings"]), "verdict": verdict}
     saved["id_stability"] = state.get("id_stability")
     if "reading" in state:

@@ -284,6 +284,7 @@ def _of_manifest(
     """Return an evaluation with the scores in a manifest, and with slices from their file."""
     definition = head["definition"]
     require_shape(definition, {"overlapping": bool, "weighted": bool}, "definition")
+    require_shape(definition.get("weighting"), (str, None), "definition.weighting")
     require_shape(head["manifest"], {}, "manifest")
     policies, bounds = _policies(definition), head["coverage"]["bounds"]
     sliced, told = _sliced(head["slices"], slices), from_saved(head["warnings"])
@@ -327,6 +328,7 @@ def _errors(head: Mapping[str, Any]) -> Errors:
 
     Where the manifest does not say how far the ends of intervals move, they do not move.
     """
+    require_shape(head["units"], {"n": int}, "units")
     of, units = numbers_in(head["errors"]), Units(**numbers_in(head["units"]))
     df = numbers_in(head.get("degrees_of_freedom") or dict.fromkeys(of, max(1, units.n - 1)), of)
     if unknown := [name for name, error in of.items() if error > 0 and not df[name] >= 1]:

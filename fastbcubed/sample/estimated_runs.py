@@ -492,6 +492,8 @@ class EstimatedComparison(Comparison):
             name: Estimates._restored(content, {"estimates": _rows_of(whole, name)})
             for name, content in head["runs"].items()
         }
+        if len({tuple(each.estimated) for each in runs.values()}) > 1:
+            raise FileFormatError("the runs do not have estimates of the same scores")
         for by, table in sliced.items():
             if table["n_clusters"].null_count:
                 raise FileFormatError(f"slices by {label(by)} lack numbers of drawn clusters")

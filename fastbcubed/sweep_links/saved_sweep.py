@@ -17,7 +17,7 @@ from fastbcubed.results.load import evaluation_of
 from fastbcubed.results.save import save_tables, scores_to_save
 from fastbcubed.results.saved_files import NotKept, in_one, metrics_by_name
 from fastbcubed.results.table import Table
-from fastbcubed.runtime.saved_figures import require_shape, texts_in, with_nan
+from fastbcubed.runtime.saved_figures import NUMBER, require_shape, texts_in, with_nan
 from fastbcubed.sweep_links.curve import Kept, StoredCurve
 from fastbcubed.sweep_links.merge_tree import MergeTree
 from fastbcubed.sweep_links.question_memory import curve_in_parts
@@ -33,6 +33,8 @@ _COLUMNS = {
     "sources": ([str], None),
     "reasons": {str: str},
 }
+#: The best threshold in a manifest.
+_BEST = {"score": str, "value": NUMBER, "where": (str, None)}
 #: The advice on parts of a sweep that were not saved.
 NOT_SAVED = (
     "a sweep is saved with its scores, the clusters at one threshold (clusters.parquet), and the first "
@@ -116,6 +118,7 @@ def restored(cls: type[Any], head: Mapping[str, Any], tables: Mapping[str, pa.Ta
 
 def _leading(sweep: Any, head: Mapping[str, Any]) -> Leading:
     """Return the results that the saved sweep shows; thresholds, which may be infinite, were saved as points."""
+    require_shape(head["best"], _BEST, "best")
     own, best, chosen = head["saved"], with_nan(head["best"]), None
     point, *ends = own["points"]
     as_good = own.get("as_good", [point, point])  # missing from results of earlier versions

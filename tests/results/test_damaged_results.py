@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import saved_results
 from forging import sealed_anew
 
 import fastbcubed as fb
@@ -131,6 +132,36 @@ def test_figures_of_saved_estimates_are_checked(change: Any, tmp_path: Path) -> 
     fb.estimate(truth, old).save(tmp_path)
     sealed_anew(tmp_path, change)
     with pytest.raises(FileFormatError, match="contains no saved evaluation"):
+        fb.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("evaluation", lambda head: head["definition"].update(weighting=["unweighted"])),
+        ("evaluation", lambda head: head["units"].update(n=None)),
+        ("evaluation", lambda head: head["units"].update(n=1e300)),
+        ("diff", lambda head: head["diff"]["changes"][0].update(n_clusters=-2)),
+        ("diff", lambda head: head["diff"]["changes"][0].update(n_clusters=None)),
+        ("diff", lambda head: head["diff"]["id_stability"].update(best=None)),
+        ("sweep", lambda head: head["best"].update(score={"a": 1})),
+    ],
+)
+def test_figures_of_other_saved_results_are_checked(kind: str, change: Any, tmp_path: Path) -> None:
+    saved_results.KINDS[kind](tmp_path)
+    sealed_anew(tmp_path, change)
+    with pytest.raises(FileFormatError, match="contains no saved"):
+        fb.load(tmp_path)
+
+
+def test_a_run_without_an_estimate_is_refused(tmp_path: Path) -> None:
+    truth, old = ({f"{k}": k // n for k in range(600)} for n in (2, 1))
+    fb.estimate(truth, {"old": old, "new": truth}).save(tmp_path)
+    path = tmp_path / "estimates.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.slice(0, table.num_rows - 1), path)
+    sealed_anew(tmp_path)
+    with pytest.raises(FileFormatError, match="the runs do not have estimates of the same scores"):
         fb.load(tmp_path)
 
 
