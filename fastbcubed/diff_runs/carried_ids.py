@@ -49,12 +49,17 @@ class IdStability(NamedTuple):
     best: float  #: share that keeps its id if ids are carried over by the heaviest matching
 
 
+def labels_are_numbers(ev: Evaluation, side: str) -> bool:
+    """Return whether the labels of a side's clusters are numbers, which are taken from the keys of the clusters."""
+    return bool(getattr(ev.kept.labels, "are_numbers", lambda side: False)(side))
+
+
 class ClusterLabels:
     """The labels of a side's clusters by code: numbers are taken from the keys of the clusters, others are held."""
 
     def __init__(self, ev: Evaluation, side: str) -> None:
         self._ev, self._side = ev, side
-        self.are_numbers = getattr(ev.kept.labels, "are_numbers", lambda side: False)(side)
+        self.are_numbers = labels_are_numbers(ev, side)
         self._held = None if self.are_numbers else _held(ev, side)
         #: whether clusters may have no label
         self.may_lack = bool(
@@ -176,10 +181,8 @@ def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
         heir, events = np.full(n_old, -1, code), np.full(n_new, NEW, np.int8)
         events[keeps >= 0] = KEPT
         carried, found = Carried(labels, there, keeps, heir, events, 0, 0), list[Matched]()
-        numbers, words = (
-            np.full(max(n_old, n_new), -1, code),
-            [labels[side].words_of_codes() for side in SIDES],
-        )
+        numbers = np.full(max(n_old, n_new), -1, code)
+        words = [labels[side].words_of_codes() for side in SIDES]
         for batch in range(changed.n_shards):
             cells = changed.read(batch)
             if batch == changed.n_shards - 1:
@@ -214,7 +217,7 @@ class _Budget:
             self.n_batches = min(2 * self._cells // self._room + 1, MOST)
 
     def require_batch(self, n_cells: int) -> None:
-        """Raise OptionError if a batch of so many cells exceeds the limit."""
+        """Raise OptionError if `n_cells` cells, the largest batch, exceed the limit."""
         if self._limit is not None and n_cells * CELL_BYTES > self._room:
             self._require(self._cells)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.cells.contingency import SIDES
 from fastbcubed.diff_runs.carried_ids import (
     CELL_BYTES,
     EVENTS,
@@ -21,6 +22,7 @@ from fastbcubed.diff_runs.carried_ids import (
     as_texts,
     carry,
     code_type,
+    labels_are_numbers,
     or_null,
     scored_clusters,
     stability,
@@ -141,8 +143,7 @@ def tables_of_ids(
     The labels must then be numbers, and new ids the next ones.
     """
     revive, ev = true_or_false(revive, "revive"), diff.evaluation
-    are_numbers = getattr(ev.kept.labels, "are_numbers", lambda side: False)
-    whole = whole or mint is not None or not (are_numbers("true") and are_numbers("pred"))
+    whole = whole or mint is not None or not all(labels_are_numbers(ev, side) for side in SIDES)
     whole = whole or (ev.has_items and ev.contingency.alone("pred") is not None)
     if whole:
         _require_room(ev)

@@ -181,10 +181,8 @@ def _unread(
     )  # fmt: skip
     items = stored.get(ITEMS)
     slices = stored[SLICES] if _has_many_slices(head) and SLICES in files else None
-    file, rows = (
-        stored["cells.parquet"],
-        None if items is None else StoredRows(items, weighted=how["weighted"]),
-    )
+    file = stored["cells.parquet"]
+    rows = None if items is None else StoredRows(items, weighted=how["weighted"])
     cells = UnreadCells(
         file, lambda: whole().contingency, rows, **how,
         n_cells=file.num_rows, n_codes={side: tables.clusters[side].num_rows for side in SIDES},
@@ -283,8 +281,7 @@ def _of_manifest(
 ) -> Evaluation:
     """Return an evaluation with the scores in a manifest, and with slices from their file."""
     definition = head["definition"]
-    require_shape(definition, {"overlapping": bool, "weighted": bool}, "definition")
-    require_shape(definition.get("weighting"), (str, None), "definition.weighting")
+    require_shape(definition, {"overlapping": bool, "weighted": bool, "weighting": str}, "definition")
     require_shape(head["manifest"], {}, "manifest")
     policies, bounds = _policies(definition), head["coverage"]["bounds"]
     sliced, told = _sliced(head["slices"], slices), from_saved(head["warnings"])
