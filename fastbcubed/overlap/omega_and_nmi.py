@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -288,16 +287,6 @@ class Entropies(NamedTuple):
         """Return the terms for clusters of these sizes."""
         shares = np.divide(least, whole, out=(sizes > 0).astype(np.float64), where=whole > 0)
         return cls(whole, least, shares)
-
-
-def entropies_of_clusters(sides: Sides) -> tuple[Left, Left]:
-    """Return the sums of entropies of each side's clusters; the least is over clusters that share items."""
-    found = entropies_by_cluster(sides, float(sides.n.sum()))
-    true, pred = (
-        Left(int(np.count_nonzero(size.n)), *map(math.fsum, own))
-        for size, own in zip(sides.sizes, found, strict=True)
-    )
-    return true, pred
 
 
 def entropies_by_cluster(sides: Sides, n: float) -> tuple[Entropies, Entropies]:

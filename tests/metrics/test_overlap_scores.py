@@ -1,6 +1,7 @@
 """Scores of overlapping clusterings by clusters and by pairs of items, against the twin and by hand."""
 
 import itertools
+import math
 from decimal import Decimal, localcontext
 
 import naive_overlap as twin
@@ -17,7 +18,7 @@ from fastbcubed.errors import TooMuchWorkError
 from fastbcubed.metrics import overlap_scores as overlap
 from fastbcubed.overlap.extended_bcubed import Sides
 from fastbcubed.overlap.memberships import Memberships
-from fastbcubed.overlap.omega_and_nmi import entropies_of_clusters, shared_clusters
+from fastbcubed.overlap.omega_and_nmi import Left, entropies_by_cluster, shared_clusters
 from fastbcubed.runtime.threads import Pool
 
 many = examples(200)
@@ -49,7 +50,12 @@ def omega(sides: Sides, max_pairs: float = 1e10) -> float:
 
 
 def onmi(name: str, sides: Sides) -> float:
-    return getattr(overlap, name)(*entropies_of_clusters(sides))
+    found = entropies_by_cluster(sides, float(sides.n.sum()))
+    sums = (
+        Left(int(np.count_nonzero(size.n)), *map(math.fsum, own))
+        for size, own in zip(sides.sizes, found, strict=True)
+    )
+    return getattr(overlap, name)(*sums)
 
 
 @many
