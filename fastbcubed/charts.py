@@ -41,9 +41,10 @@ __dir__ = only_all(globals())
 def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.Chart:
     """Return a chart of the scores by slice: dots with intervals, and the score of all items as a line.
 
-    All panels share one scale; an interval that extends beyond the scale ends in an arrow. Slices by numbers, times or
-    ranges are shown in their own order, and other slices by cost. Slices with few independent groups of items are
-    grey. If there are more than 20 slices, only the 20 costliest are drawn. Two crossed attributes make a heat map.
+    All panels share one scale; an interval that extends beyond the scale ends in an arrow. Slices of numbers, times or
+    ranges are drawn in ascending order, and other slices by cost. Slices with few independent groups of items are grey.
+    If there are more than 20 slices, only the 20 costliest are drawn. Slices by two crossed attributes are drawn as a
+    heat map.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ def sizes(ev: Evaluation) -> altair.Chart:
 
 
 def lorenz(ev: Evaluation) -> altair.Chart:
-    """Return a chart of the cumulative share of the loss by share of the clusters, with half of the loss marked.
+    """Return a Lorenz chart: the cumulative share of the loss by share of clusters, with a mark at half of the loss.
 
     Parameters
     ----------
@@ -146,7 +147,7 @@ def lorenz(ev: Evaluation) -> altair.Chart:
 
 
 def outcomes(ev: Evaluation) -> altair.Chart:
-    """Return a chart of the outcomes of both sides' clusters: the share of clusters and of items with each outcome.
+    """Return a chart of cluster outcomes: the share of each side's clusters, and of its items, with each outcome.
 
     Parameters
     ----------
@@ -176,21 +177,21 @@ def outcomes(ev: Evaluation) -> altair.Chart:
 
 
 def repairs(ev: Evaluation, *, limit: int = 20) -> altair.Chart:
-    """Return a chart of F1 as the most useful repairs of clusters are applied one after the other.
+    """Return a chart of F1 as the most useful repairs of clusters are applied one after another.
 
     Parameters
     ----------
     ev : Evaluation
         The result.
     limit : int
-        The number of repairs.
+        Maximum number of repairs.
 
     Raises
     ------
     MetricError
         If the result has no F1, or if there is nothing to repair.
     NotKeptError, OptionError
-        As for `Evaluation.repairs`.
+        In the same cases as for `Evaluation.repairs`.
 
     Examples
     --------
@@ -225,7 +226,7 @@ def changes(diff: Diff, by: SliceKey | None = None) -> altair.Chart:
     Raises
     ------
     NotKeptError, MetricError, ColumnError, SliceError
-        As for `Diff.changes` and `Diff.slices`.
+        In the same cases as for `Diff.changes` and `Diff.slices`.
 
     Examples
     --------
@@ -287,8 +288,8 @@ def deltas(cmp: Comparison, by: SliceKey | None = None) -> altair.Chart:
     cmp : Comparison
         The comparison of the runs.
     by : str, Bins, tuple of these, or mapping, optional
-        Slices, as for `Comparison.slices`. The chart then shows the difference in F1 for the 20 slices that changed
-        most, with the overall difference as a line; without F1, it shows the last score.
+        Slices, as for `Comparison.slices`. With slices, the chart shows the difference in F1 for the 20 slices that
+        changed most, and the overall difference as a line; for runs without F1, the chart shows the last score.
 
     Raises
     ------
@@ -329,7 +330,7 @@ def deltas(cmp: Comparison, by: SliceKey | None = None) -> altair.Chart:
 def thresholds(sweep: Sweep) -> altair.Chart:
     """Return a chart of precision, recall and F1 by threshold, with the threshold of the best F1 marked.
 
-    The axis of scores begins at their values near the best F1.
+    The axis of scores covers the values near the best F1, not always the whole range from 0 to 1.
 
     Parameters
     ----------

@@ -214,7 +214,7 @@ class FastBCubedError(ValueError):
 
     @property
     def message(self) -> Message:
-        """The message of the error, whose parts can be reworded."""
+        """The error's message, made of parts that can be reworded."""
         found: Message = self.args[0]
         return found
 
@@ -397,9 +397,10 @@ class MissingPackageError(FastBCubedError, ImportError):
 
 
 class EvaluationWarning(UserWarning):
-    """A warning about how to read the scores; `Evaluation.warnings` lists it too.
+    """A warning about how to read the scores, which `Evaluation.warnings` also lists.
 
-    The message ends with the warning's code in brackets; the attribute `code` is this code, or None if there is none.
+    The message ends with the warning's code in brackets; the attribute `code` is the code, or None for a warning
+    without a code.
     """
 
     def __init__(self, message: str = "", code: str | None = None) -> None:

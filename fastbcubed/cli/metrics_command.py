@@ -112,18 +112,19 @@ def _notes(metric: Metric) -> list[str]:
     if metric.names_matrix:
         notes.append(
             "For each item, tp, fp, fn and tn are the weights of the items that share its cluster on both "
-            "sides (including itself), only on the predicted side, only on the true side, and on neither."
+            "sides (including the item itself), only on the predicted side, only on the true side, and on "
+            "neither side."
         )
     if metric.note:
         notes.append(metric.note)
     if metric.alias_of:
-        notes.append(f"This is the same score as {metric.alias_of}.")
+        notes.append(f"The score is the same as {metric.alias_of}.")
     if metric.unweighted_only:
         notes.append("The score is not defined for weighted items.")
     if metric.overall_only:
         notes.append("The score is defined for all items at once, not for clusters or slices.")
     if metric.experimental:
-        notes.append("This score is experimental.")
+        notes.append("The score is experimental.")
     return notes
 
 

@@ -51,7 +51,7 @@ class Case:
     of : str
         Name of the property.
     groups : tuple of ndarray of int64 (n_items, n_clusterings)
-        Cluster labels, one column per clustering; groups have no items or clusters in common.
+        Cluster labels, one column per clustering. Each group has items and clusters of its own.
     """
 
     of: str
@@ -59,7 +59,7 @@ class Case:
 
     @property
     def n_items(self) -> int:
-        """The number of items."""
+        """The number of items in all groups."""
         return sum(len(group) for group in self.groups)
 
     def smaller(self) -> Iterator[Case]:
@@ -180,12 +180,12 @@ class Finding:
         scored worse but sometimes equally well, and "violated" if it scored worse in any instance. For a property,
         "holds" if it held in every case tried; otherwise "violated".
     tried : int
-        Number of instances tried. Even if none of them fails, others may.
+        Number of instances tried. Even if no instance tried fails, other instances may.
     smallest : Instance, Case or None
         The smallest instance found with a tie or violation.
     scores : tuple of float
-        For an instance, the scores of the worse and the better prediction; for a case, by how much the property is
-        violated.
+        For an instance of a constraint, the scores of the worse and the better prediction; for a case of a property,
+        by how much the property is violated.
     """
 
     name: str
@@ -211,7 +211,7 @@ class ConstraintReport(Mapping[str, Finding]):
     score : str
         Name of the score.
     greater_is_better : bool
-        The direction assumed for the score.
+        Whether higher values of the score are taken to be better.
     findings : dict of str to Finding
         The outcome of each check, by name of the constraint or property.
     test_cases : str
@@ -250,9 +250,10 @@ def check_constraints(
 ) -> ConstraintReport:
     """Check a score against the formal constraints.
 
-    Every check first tries small instances, both without other items and in the context of Amigó et al. (2009), or all
-    clusterings of a few items. It then tries random instances. A verdict covers only the instances tried: the
-    counterexample of "violated" is a proof, but "strict" proves nothing.
+    The check of a constraint first tries small instances, both without other items and in the context that Amigó et
+    al. (2009) describe; the check of a property first tries all clusterings of a few items. Every check then tries
+    random instances. A verdict covers only the instances tried: the counterexample of "violated" is a proof, but
+    "strict" proves nothing.
 
     Parameters
     ----------
@@ -262,9 +263,9 @@ def check_constraints(
     checks : str or iterable of str, optional
         One or more names from `CHECKS`; all by default.
     greater_is_better : bool, optional
-        Direction of a function's values; True by default. It must be omitted for a named score.
+        Whether higher values of a function are better; True by default. Omit this argument for a score given by name.
     n_random : int
-        Number of random instances of each check.
+        Number of random instances per check.
     seed : int
         Seed of the random instances; the same seed gives the same instances.
     tolerance : float
@@ -283,9 +284,9 @@ def check_constraints(
 
     Notes
     -----
-    The constraints are those of E. Amigó, J. Gonzalo, J. Artiles and F. Verdejo, A comparison of
-    extrinsic clustering evaluation metrics based on formal constraints, Information Retrieval 12,
-    2009, and of J. G. Moreno and G. Dias, Adapted B-CUBED Metrics to Unbalanced Datasets, SIGIR 2015.
+    The constraints were defined by E. Amigó, J. Gonzalo, J. Artiles and F. Verdejo, A comparison of extrinsic
+    clustering evaluation metrics based on formal constraints, Information Retrieval 12, 2009, and by J. G. Moreno and
+    G. Dias, Adapted B-CUBED Metrics to Unbalanced Datasets, SIGIR 2015.
 
     Examples
     --------
@@ -451,9 +452,10 @@ def all_in_one(n: int) -> Int64s:
 
 
 def blocks(n: int, k: int) -> Int64s:
-    """Put every k consecutive items into a cluster; the last cluster may be smaller.
+    """Put every k consecutive items into one cluster; the last cluster may be smaller.
 
-    This is the baseline of van Heusden et al. (2022) for ordered items, such as the pages of a stream.
+    Blocks of k items are the baseline that van Heusden et al. (2022) use for ordered items, such as the pages of a
+    stream.
 
     Parameters
     ----------
@@ -483,8 +485,8 @@ def blocks(n: int, k: int) -> Int64s:
 def cheat(items: Iterable[Hashable]) -> dict[Hashable, set[int]]:
     """Put every item into two clusters: a cluster of all items, and a singleton.
 
-    No score of overlapping clusterings should reward this prediction, but inverse purity and Extended BCubed recall
-    are 1 against any partition (Amigó et al. 2009, section 6).
+    No score of overlapping clusterings should reward the two clusters of each item, but inverse purity and Extended
+    BCubed recall are 1 against any partition (Amigó et al. 2009, section 6).
 
     Parameters
     ----------
@@ -545,7 +547,7 @@ class ConstraintTable:
     Attributes
     ----------
     reports : dict of str to ConstraintReport
-        The outcomes of each score's checks, by name of the score.
+        The outcomes of the checks of each score, by name of the score.
     seed, n_random : int
         Parameters of the random instances; the same parameters give the same table.
     """
@@ -609,7 +611,7 @@ def table(
     Parameters
     ----------
     metrics : str or iterable of str, optional
-        Names of scores and families; by default, every score that has a direction. Scores of a family that have no
+        Names of scores and families; by default, every score that has a direction. A family's scores without a
         direction are left out.
     n_random : int
         Number of random instances per check, in addition to the small instances, which are always tried.

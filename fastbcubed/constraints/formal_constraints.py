@@ -108,8 +108,8 @@ class Instance:
     sizes : tuple of int
         Sizes of the clusters that the constraint is about.
     elsewhere : ndarray of int64 (n_elsewhere, 2)
-        True and predicted labels of the items elsewhere. They are negative, except for classes that also have items in
-        the constraint's clusters.
+        True and predicted labels of the items elsewhere. These labels are negative, except for classes that also have
+        items in the constraint's clusters.
     """
 
     constraint: str
@@ -325,8 +325,8 @@ def completeness(
 ) -> Instance:
     """Make an instance in which two pure clusters of one class are worse than the same clusters merged.
 
-    The parameters and errors are those of `homogeneity`. In Amigó's context, the class has a third cluster that is
-    larger than both together.
+    The parameters and errors are those of `homogeneity`. In the context "amigo", the class has a third cluster that is
+    larger than the other two together.
 
     Examples
     --------
@@ -339,8 +339,8 @@ def completeness(
 def rag_bag(n: int = 4, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0) -> Instance:
     """Make an instance in which a stray item is worse in a cluster of one class than among n different classes.
 
-    For n = 1, both predictions are equally bad, so checks begin with n = 2. None of the classes has items elsewhere.
-    The other parameters and errors are those of `homogeneity`.
+    For n = 1, both predictions are equally bad, so checks begin with n = 2. None of the classes has items outside the
+    constraint's clusters. The other parameters and errors are those of `homogeneity`.
 
     Examples
     --------
@@ -355,8 +355,8 @@ def size_versus_quantity(
 ) -> Instance:
     """Make an instance in which splitting n pairs is worse than splitting one item off a class of n + 1 items.
 
-    For n = 1, both predictions are equally bad, so checks begin with n = 2. None of the classes has items elsewhere.
-    The other parameters and errors are those of `homogeneity`.
+    For n = 1, both predictions are equally bad, so checks begin with n = 2. None of the classes has items outside the
+    constraint's clusters. The other parameters and errors are those of `homogeneity`.
 
     Examples
     --------
@@ -371,8 +371,8 @@ def unbalanced(
 ) -> Instance:
     """Make an instance in which a small class's item in a large class's cluster is worse than the reverse.
 
-    Few item-based scores satisfy this constraint; Moreno and Dias adapted BCubed to do so. None of the classes has
-    items elsewhere. The other parameters and errors are those of `homogeneity`.
+    Few item-based scores satisfy the constraint; Moreno and Dias adapted BCubed to satisfy it. None of the classes
+    has items outside the constraint's clusters. The other parameters and errors are those of `homogeneity`.
 
     Examples
     --------

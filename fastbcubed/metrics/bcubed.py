@@ -30,9 +30,9 @@ pointwise = Family("pointwise", low=0.0, high=1.0, best="higher", source="van St
 @pointwise.mean_over_items(
     "tp / (tp + fp)",
     on_covers=True,
-    use="Use it to say what share of an item's predicted cluster belongs with the item: wrong merges lower precision,"
-    " just as they raise over_merge_rate.",
-    caution="On its own, it rewards caution: a prediction of singletons has precision 1. Read it with recall.",
+    use="Use this score to say what share of an item's predicted cluster belongs with the item: wrong merges lower"
+    " precision, just as they raise over_merge_rate.",
+    caution="Precision alone rewards caution: a prediction of singletons has precision 1. Read precision with recall.",
     example="""
     >>> precision(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 1 + 4 * 2/4) / 8
     0.75
@@ -48,9 +48,9 @@ def precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "tp / (tp + fn)",
     on_covers=True,
-    use="Use it to say what share of an item's true cluster was found with the item: wrong splits lower recall, just"
-    " as they raise under_merge_rate.",
-    caution="On its own, it rewards boldness: one cluster of all items has recall 1. Read it with precision.",
+    use="Use this score to say what share of an item's true cluster was found with the item: wrong splits lower recall,"
+    " just as they raise under_merge_rate.",
+    caution="Recall alone rewards boldness: one cluster of all items has recall 1. Read recall with precision.",
     example="""
     >>> recall(list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (2 * 1 + 4 * 2/4 + 2 * 1) / 8
     0.75
@@ -69,8 +69,8 @@ def recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     slopes=slopes_of_f1,
     source="Amigó et al. 2009",
     on_covers=True,
-    use="Use it to rank predictions by a single score, and report precision and recall with it.",
-    caution="It hides whether wrong merges or wrong splits dominate, and an item earns credit for being with itself: if"
+    use="Use this score to rank predictions by a single score, and report precision and recall with it.",
+    caution="F1 hides whether wrong merges or wrong splits dominate, and an item earns credit for being with itself: if"
     " most items are singletons, look at elm_f1 as well.",
     example="""
     >>> f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # 2 * 3/4 * 1/2 / (3/4 + 1/2)
@@ -90,10 +90,10 @@ def f1(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
     "tp / (tp + (fp + fn) / 2)",
     source="van Heusden et al. 2022",
     on_covers=True,
-    use="Use it where each item needs its own F1, as in slices or listings of items: f1 is a single value for all"
-    " items.",
-    caution="It is never larger than f1, the F of the two means. Most papers print f1, so say which of the two you"
-    " report.",
+    use="Use this score where each item needs its own F1, as in slices or listings of items: f1 is a single value for"
+    " all items.",
+    caution="The score is never larger than f1, which is the F of mean precision and mean recall. Most papers print f1,"
+    " so say whether you report f1 or mean_f1.",
     example="""
     >>> mean_f1(list("aaabbb"), [1, 2, 3, 4, 4, 4])  # (3 * 1 / (1 + 2/2) + 3 * 1) / 6
     0.75
@@ -111,8 +111,8 @@ def mean_f1(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     slopes=slopes_of_fbeta,
     source="Amigó et al. 2009",
     on_covers=True,
-    use="Use it where wrong and missed merges have different costs: beta above 1 favours recall, and beta below 1"
-    " favours precision.",
+    use="Use this score where wrong and missed merges have different costs: beta above 1 favours recall, and beta below"
+    " 1 favours precision.",
     caution="Choose beta before you see the scores, according to the cost of a wrong merge relative to a missed one.",
     example="""
     >>> score = fbeta(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3], beta=2)
@@ -141,9 +141,10 @@ def _item_f(tp: Floats, fp: Floats, fn: Floats, tn: Floats, *, alpha: float) -> 
     formula_of_beta=item_fbeta,
     source="van Heusden et al. 2022",
     on_covers=True,
-    use="Use it where wrong and missed merges have different costs and each item needs its own score, which fbeta does"
-    " not give.",
-    caution="Choose beta before you see the scores. Do not confuse it with fbeta, which is the F of the two means.",
+    use="Use this score where wrong and missed merges have different costs and each item needs its own score, which"
+    " fbeta does not give.",
+    caution="Choose beta before you see the scores. Do not confuse mean_fbeta with fbeta, which is the F of mean"
+    " precision and mean recall.",
     example="""
     >>> score = mean_fbeta(list("aaabbb"), [1, 2, 3, 4, 4, 4], beta=2)
     >>> round(score, 12)  # (3 * 1 / (1 + 4/5 * 2) + 3 * 1) / 6 = 9/13
@@ -158,25 +159,26 @@ def mean_fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 # Of tp, fp and fn
 @pointwise.mean_over_items(
     "tp / (tp + fp + fn)",
-    use="Use it where an item's two clusters are compared as sets, and the share of their union that they have in"
-    " common is easier to explain than mean_f1.",
-    caution="It gives foreign and missing items the same weight; if their costs differ, use precision and recall.",
+    use="Use this score to compare an item's true and predicted clusters as sets, where the share of their union that"
+    " they have in common is easier to explain than mean_f1.",
+    caution="The score gives foreign and missing items the same weight; if their costs differ, use precision and"
+    " recall.",
     example="""
     >>> jaccard_index(list("aabb"), [1, 2, 3, 3])  # (1/2 + 1/2 + 1 + 1) / 4
     0.75
     """,
 )
 def jaccard_index(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the overlap of an item's two clusters, relative to their union."""
+    """Mean over items of the overlap of an item's true and predicted clusters, relative to their union."""
     return tp / (tp + (fp + fn))
 
 
 @pointwise.mean_over_items(
     "(fp + fn) / (tp + fp + fn)",
     best="lower",
-    use="Use it as a distance between two clusterings, neither of which needs to be the truth: it is 1 minus"
+    use="Use this score as a distance between two clusterings, neither of which needs to be the truth: it is 1 minus"
     " jaccard_index.",
-    caution="It gives foreign and missing items the same weight; if their costs differ, use over_merge_rate and"
+    caution="The score gives foreign and missing items the same weight; if their costs differ, use over_merge_rate and"
     " under_merge_rate.",
     example="""
     >>> jaccard_distance(list("aabb"), [1, 2, 3, 3])  # (1/2 + 1/2 + 0 + 0) / 4
@@ -184,7 +186,7 @@ def jaccard_index(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of the union of an item's two clusters that only one of them contains."""
+    """Mean over items of the share of the union of an item's true and predicted clusters that only one contains."""
     wrong = fp + fn
     return wrong / (tp + wrong)
 
@@ -193,8 +195,8 @@ def jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "fp / (tp + fp)",
     best="lower",
     on_covers=True,
-    use="Use it to report wrong merges as an error rate: it is 1 minus precision.",
-    caution="On its own, it rewards caution: it is 0 if nothing is merged. Read it with under_merge_rate.",
+    use="Use this score to report wrong merges as an error rate: it is 1 minus precision.",
+    caution="The over-merge rate alone rewards caution: it is 0 if nothing is merged. Read it with under_merge_rate.",
     example="""
     >>> over_merge_rate(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 0 + 4 * 2/4) / 8
     0.25
@@ -209,8 +211,9 @@ def over_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "fn / (tp + fn)",
     best="lower",
     on_covers=True,
-    use="Use it to report wrong splits as an error rate: it is 1 minus recall.",
-    caution="On its own, it rewards boldness: it is 0 if everything is merged. Read it with over_merge_rate.",
+    use="Use this score to report wrong splits as an error rate: it is 1 minus recall.",
+    caution="The under-merge rate alone rewards boldness: it is 0 if everything is merged. Read it with"
+    " over_merge_rate.",
     example="""
     >>> under_merge_rate(list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (4 * 0 + 4 * 2/4) / 8
     0.25
@@ -225,8 +228,8 @@ def under_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "(tp + tn) / (tp + fp + fn + tn)",
     uses_tn=True,
-    use="Use it where there are only a few clusters, all of them large, such as classes or topics, and correctly"
-    " separated items deserve credit; otherwise use f1.",
+    use="Use this score where there are only a few clusters, all of them large, such as classes or topics, and"
+    " correctly separated items deserve credit; otherwise use f1.",
     caution="With many clusters, nearly all items are correctly separated, so accuracy is close to 1 for almost any"
     " prediction.",
     example="""
@@ -243,8 +246,8 @@ def accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "(tp / (tp + fn) + tn / (tn + fp)) / 2",
     uses_tn=True,
-    use="Use it where there are only a few clusters, all of them large, and correctly joined and correctly separated"
-    " items should each contribute half: it is the mean of recall and specificity.",
+    use="Use this score where there are only a few clusters, all of them large, and correctly joined and correctly"
+    " separated items should each contribute half: it is the mean of recall and specificity.",
     caution="With many clusters, specificity, which is half of the score, is close to 1 for almost any prediction.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
@@ -260,9 +263,9 @@ def balanced_accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "tn / (tn + fp), 1 if there is only one true cluster",
     uses_tn=True,
-    use="Use it where there are only a few clusters, all of them large, to say what share of the items that belong"
-    " elsewhere was kept separate; the counterpart is recall.",
-    caution="With many clusters, it is close to 1 for almost any prediction without a giant cluster.",
+    use="Use this score where there are only a few clusters, all of them large, to say what share of the items outside"
+    " an item's true cluster was kept out of its predicted cluster; the counterpart is recall.",
+    caution="With many clusters, specificity is close to 1 for almost any prediction without a giant cluster.",
     example="""
     >>> specificity(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 4/4 + 4 * 2/4) / 8
     0.75
@@ -276,9 +279,9 @@ def specificity(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "tn / (tn + fn), 1 if there is only one predicted cluster",
     uses_tn=True,
-    use="Use it where there are only a few clusters, all of them large, to say what share of the items that were put"
-    " elsewhere belongs there; the counterpart is precision.",
-    caution="With many clusters, it is close to 1 for almost any prediction.",
+    use="Use this score where there are only a few clusters, all of them large, to say what share of the items outside"
+    " an item's predicted cluster belongs outside it; the counterpart is precision.",
+    caution="With many clusters, the negative predictive value is close to 1 for almost any prediction.",
     example="""
     >>> npv(list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (2 * 4/4 + 4 * 2/4 + 2 * 4/4) / 8
     0.75
@@ -293,8 +296,8 @@ def npv(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "tp / (tp + fn) + tn / (tn + fp) - 1; a rate of an empty set is 1",
     low=-1.0,
     uses_tn=True,
-    use="Use it where there are only a few clusters, all of them large, to combine recall and specificity in one"
-    " score.",
+    use="Use this score where there are only a few clusters, all of them large, to combine recall and specificity in"
+    " one score.",
     caution="With many clusters, specificity is close to 1, so informedness approaches recall.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
@@ -311,7 +314,8 @@ def informedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "tp / (tp + fp) + tn / (tn + fn) - 1; a rate of an empty set is 1",
     low=-1.0,
     uses_tn=True,
-    use="Use it where there are only a few clusters, all of them large, to combine precision and npv in one score.",
+    use="Use this score where there are only a few clusters, all of them large, to combine precision and npv in one"
+    " score.",
     caution="With many clusters, the negative predictive value is close to 1, so markedness approaches precision.",
     example="""
     >>> labels_true, labels_pred = list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2]
@@ -328,9 +332,9 @@ def markedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "(tp tn - fp fn) / sqrt((tp+fp) (tp+fn) (tn+fp) (tn+fn)), 1 where fp = fn = 0, otherwise 0 for an empty margin",
     low=-1.0,
     uses_tn=True,
-    use="Use it where there are only a few clusters, all of them large, and you want a single correlation that uses all"
-    " four entries of an item's confusion matrix; otherwise use mean_f1.",
-    caution="With many clusters, it approaches pointwise_fowlkes_mallows, which is simpler.",
+    use="Use this score where there are only a few clusters, all of them large, and you want a single correlation that"
+    " uses all four entries of an item's confusion matrix; otherwise use mean_f1.",
+    caution="With many clusters, the score approaches pointwise_fowlkes_mallows, which is simpler.",
     example="""
     Half of the items have tp = 2, fp = 0, fn = 2 and tn = 4; for the others, all four are 2.
 
@@ -355,10 +359,10 @@ def mcc(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "2 (tp tn - fp fn) / ((tp+fn) (fn+tn) + (tp+fp) (fp+tn)), 1 where fp = fn = 0",
     low=-1.0,
     uses_tn=True,
-    use="Use it where there are only a few clusters, all of them large, and you want each item's score corrected for"
-    " chance; adjusted_rand corrects a score of pairs.",
-    caution="With many clusters, it approaches mean_f1, which is simpler. Do not confuse it with adjusted_rand, a score"
-    " of pairs.",
+    use="Use this score where there are only a few clusters, all of them large, and you want each item's score"
+    " corrected for chance; adjusted_rand corrects a score of pairs.",
+    caution="With many clusters, the score approaches mean_f1, which is simpler. Do not confuse pointwise_ari with"
+    " adjusted_rand, a score of pairs.",
     example="""
     Half of the items have tp = 2, fp = 0, fn = 2 and tn = 4; for the others, all four are 2.
 
@@ -386,9 +390,9 @@ def _scaled(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> tuple[Floats, ...
 
 @pointwise.mean_over_items(
     "sqrt(tp / (tp + fp) * tp / (tp + fn))",
-    use="Use it if you want the geometric mean of an item's precision and recall instead of mean_f1.",
-    caution="It hides whether wrong merges or wrong splits dominate. Do not confuse it with pair_fowlkes_mallows, which"
-    " counts pairs.",
+    use="Use this score if you want the geometric mean of an item's precision and recall instead of mean_f1.",
+    caution="The score hides whether wrong merges or wrong splits dominate. Do not confuse pointwise_fowlkes_mallows"
+    " with pair_fowlkes_mallows, which counts pairs.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 2, 3, 4, 5, 5, 5, 5]
     >>> pointwise_fowlkes_mallows(labels_true, labels_pred)  # (4 * sqrt(1 * 1/4) + 4 * 1) / 8
@@ -403,19 +407,20 @@ def pointwise_fowlkes_mallows(tp: Floats, fp: Floats, fn: Floats, tn: Floats) ->
 @pointwise.mean_over_items(
     "tp / max(tp + fp, tp + fn)",
     source="Gates et al. 2019",
-    use="Use it to compare with CluSim, whose element-centric similarity it equals on partitions; for each item, it is"
-    " the smaller of precision and recall.",
-    caution="It considers only the larger of an item's two clusters, so it hides whether wrong merges or wrong splits"
-    " dominate.",
+    use="Use this score to compare with CluSim, whose element-centric similarity it equals on partitions; for each"
+    " item, it is the smaller of precision and recall.",
+    caution="The score considers only the larger of an item's true and predicted clusters, so it hides whether wrong"
+    " merges or wrong splits dominate.",
     example="""
     >>> element_centric(list("aabb"), [1, 1, 2, 3])  # (2 * 2/2 + 2 * 1/2) / 4
     0.75
     """,
 )
 def element_centric(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the overlap of an item's two clusters, relative to the larger one.
+    """Mean over items of the overlap of an item's true and predicted clusters, relative to the larger of the two.
 
-    On partitions, it equals the element-centric similarity of CluSim for any value of its parameter alpha.
+    On partitions, the score equals the element-centric similarity of CluSim for any value of CluSim's parameter
+    alpha.
     """
     return tp / (tp + np.maximum(fp, fn))
 
@@ -424,16 +429,17 @@ def element_centric(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "fp + fn, in the unit of the weights",
     high=inf,
     best="lower",
-    use="Use it to say how many items, or how much weight, only one of an item's two clusters contains;"
-    " jaccard_distance is the corresponding share.",
-    caution="It is in the unit of the weights and grows with cluster size: do not compare it between data sets.",
+    use="Use this score to say how many items, or how much weight, only one of an item's true and predicted clusters"
+    " contains; jaccard_distance is the corresponding share of their union.",
+    caution="The score is in the unit of the weights and grows with cluster size: do not compare its values between"
+    " data sets.",
     example="""
     >>> symmetric_difference(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 2 + 4 * 4) / 8
     3.0
     """,
 )
 def symmetric_difference(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the weight that only one of an item's two clusters contains."""
+    """Mean over items of the weight that only one of an item's true and predicted clusters contains."""
     return fp + fn
 
 

@@ -67,19 +67,19 @@ by_true_cluster = partial(
     bcubed.of_sums,
     of="means of true clusters",
     source="er-evaluation",
-    use="Use it where each true entity should count once whatever its size, as in er-evaluation; otherwise use f1 with"
-    " precision and recall.",
-    caution="It is not the BCubed of Amigó et al.: each true cluster counts once, so the many small clusters"
-    " dominate it.",
+    use="Use this score where each true entity should count once whatever its size, as in er-evaluation; otherwise use"
+    " f1 with precision and recall.",
+    caution="The score is not the BCubed of Amigó et al.: each true cluster counts once, so the many small clusters"
+    " dominate the score.",
 )
 by_pred_cluster = partial(
     bcubed.of_sums,
     of="means of pred clusters",
     source="er-evaluation",
-    use="Use it where each predicted cluster should count once whatever its size, because clusters are delivered and"
-    " judged one by one; otherwise use f1 with precision and recall.",
-    caution="Each predicted cluster counts once. Two runs have different predicted clusters, so their scores are"
-    " averages over different clusters.",
+    use="Use this score where each predicted cluster should count once whatever its size, because clusters are"
+    " delivered and judged one by one; otherwise use f1 with precision and recall.",
+    caution="Each predicted cluster counts once. Two runs have different predicted clusters, so the scores of the two"
+    " runs are averages over different clusters.",
 )
 
 
@@ -126,7 +126,8 @@ def bcubed_f1_by_true_cluster(precision: float, recall: float) -> float:
 
 @by_pred_cluster(
     "mean over predicted clusters, each once, of the mean over its items of tp / (tp + fp)",
-    caution="Each predicted cluster counts once, so splitting off many small clusters raises this precision.",
+    caution="Each predicted cluster counts once, so splitting off many small clusters raises precision by predicted"
+    " cluster.",
     worked="(5/9 + 1) / 2",
     example="""
     >>> bcubed_precision_by_pred_cluster(list("aabbbb"), [1, 1, 1, 1, 2, 2])  # (1/2 + 1) / 2
@@ -172,14 +173,15 @@ ADAPTED: dict[str, Any] = {
     "source": "Moreno and Dias 2015",
     "unweighted_only": True,
     "experimental": True,
-    "use": "Use it to compare with papers that report adapted BCubed on unbalanced data; otherwise use f1.",
+    "use": "Use this score to compare with papers that report adapted BCubed on unbalanced data; otherwise use f1.",
 }
 
 
 @bcubed.mean_over_items(
     "(tp / (tp + fp))^2",
     **ADAPTED,
-    caution="Do not compare it with BCubed precision: the shares are squared, so it is never larger.",
+    caution="Do not compare adapted precision with BCubed precision: the shares are squared, so adapted precision is"
+    " never larger.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
     >>> adapted_bcubed_precision(labels_true, labels_pred)  # (4 * 1 + 4 * (2/4)**2) / 8
@@ -195,7 +197,8 @@ def adapted_bcubed_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> 
 @bcubed.mean_over_items(
     "(tp / (tp + fn))^2",
     **ADAPTED,
-    caution="Do not compare it with BCubed recall: the shares are squared, so it is never larger.",
+    caution="Do not compare adapted recall with BCubed recall: the shares are squared, so adapted recall is never"
+    " larger.",
     example="""
     >>> adapted_bcubed_recall(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (2/4)**2
     0.25
@@ -213,7 +216,7 @@ def adapted_bcubed_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Flo
     bcubed["adapted_bcubed_recall"],
     slopes=slopes_of_f1,
     **ADAPTED,
-    caution="Do not compare it with BCubed F1: the shares are squared, so it is never larger.",
+    caution="Do not compare adapted F1 with BCubed F1: the shares are squared, so adapted F1 is never larger.",
     example="""
     >>> score = adapted_bcubed_f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
     >>> round(score, 12)  # 2 * 5/8 * 1/4 / (5/8 + 1/4) = 5/14
@@ -261,10 +264,10 @@ def beyond_chance(loss: float, expected: float, same: bool) -> float:
     " of sizes a and M predicted clusters of sizes b",
     best="neither",
     **CHANCE,
-    use="Use it to see what precision a prediction with clusters of these sizes has by chance;"
-    " adjusted_bcubed_precision corrects for it.",
-    caution="It depends on the prediction only through the number of predicted clusters; it is the baseline for"
-    " precision.",
+    use="Use this score to see what precision a prediction with clusters of the same sizes has by chance;"
+    " adjusted_bcubed_precision corrects for chance.",
+    caution="Chance precision is a baseline for precision: it depends on the prediction only through the number of"
+    " predicted clusters.",
     worked="2/4 + (1 - 2/4) * (2 * 1 + 2 * 1) / (4 * 3)",
     example="""
     >>> chance_bcubed_precision(list("aaab"), [1, 1, 2, 2])  # 2/4 + (1 - 2/4) * 3 * 2 / (4 * 3)
@@ -281,9 +284,10 @@ def chance_bcubed_precision(of_precision: float, of_recall: float, same: bool) -
     " clusters of sizes a and M predicted clusters of sizes b",
     best="neither",
     **CHANCE,
-    use="Use it to see what recall a prediction with clusters of these sizes has by chance; adjusted_bcubed_recall"
-    " corrects for it.",
-    caution="It depends on the prediction only through the sizes of predicted clusters; it is the baseline for recall.",
+    use="Use this score to see what recall a prediction with clusters of the same sizes has by chance;"
+    " adjusted_bcubed_recall corrects for chance.",
+    caution="Chance recall is a baseline for recall: it depends on the prediction only through the sizes of predicted"
+    " clusters.",
     worked="2/4 + (1 - 2/4) * (3 * 2 + 1 * 0) / (4 * 3)",
     example="""
     >>> chance_bcubed_recall(list("aabb"), [1, 1, 1, 2])  # 2/4 + (1 - 2/4) * 3 * 2 / (4 * 3)
@@ -300,7 +304,7 @@ def chance_bcubed_recall(of_precision: float, of_recall: float, same: bool) -> f
     " are identical, else 0",
     low=-inf,
     **CHANCE,
-    use="Use it where clusters are few and large, so that chance alone gives a high precision.",
+    use="Use this score where clusters are few and large, so that chance alone gives a high precision.",
     worked="(2/3 - 2/3) / (1 - 2/3)",
     example="""
     Here, precision is 3/4, which is also its expected value for shuffled items.
@@ -321,7 +325,7 @@ def adjusted_bcubed_precision(
     " identical, else 0",
     low=-inf,
     **CHANCE,
-    use="Use it where clusters are few and large, so that chance alone gives a high recall.",
+    use="Use this score where clusters are few and large, so that chance alone gives a high recall.",
     worked="(3/4 - 3/4) / (1 - 3/4)",
     example="""
     >>> score = adjusted_bcubed_recall(list("aabb"), [1, 1, 2, 3])
@@ -343,7 +347,8 @@ WITHOUT = "each without the item itself"
 @elm.mean_over_items(
     f"tp / (tp + fp), {WITHOUT}; 1 for a predicted singleton",
     leave_one_out=True,
-    use="Use it where most items are singletons: unlike precision, it gives an item no credit for being with itself.",
+    use="Use this score where most items are singletons: unlike precision, it gives an item no credit for being with"
+    " itself.",
     caution="A predicted singleton scores 1 whatever its true cluster: read it with elm_recall.",
     example="""
     >>> elm_precision(list("aabb"), [1, 1, 1, 2])  # (1/2 + 1/2 + 0/2 + 1) / 4; the last is a singleton
@@ -358,7 +363,8 @@ def elm_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @elm.mean_over_items(
     f"tp / (tp + fn), {WITHOUT}; 1 for a true singleton",
     leave_one_out=True,
-    use="Use it where most items are singletons: unlike recall, it gives an item no credit for being with itself.",
+    use="Use this score where most items are singletons: unlike recall, it gives an item no credit for being with"
+    " itself.",
     caution="A true singleton scores 1 whatever its predicted cluster: read it with elm_precision.",
     example="""
     >>> elm_recall(list("aabb"), [1, 1, 1, 2])  # (1/1 + 1/1 + 0/1 + 0/1) / 4
@@ -375,8 +381,10 @@ def elm_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     elm["elm_precision"],
     elm["elm_recall"],
     slopes=slopes_of_f1,
-    use="Use it in addition to f1 where most items are singletons: it gives a prediction of singletons no credit.",
-    caution="It is far below f1 if clusters are small: do not compare it with BCubed scores reported by others.",
+    use="Use this score in addition to f1 where most items are singletons: it gives a prediction of singletons no"
+    " credit.",
+    caution="The score is far below f1 if clusters are small: do not compare elm_f1 with BCubed scores reported by"
+    " others.",
     example="""
     >>> elm_f1(list("aabb"), [1, 1, 1, 2])  # 2 * 1/2 * 1/2 / (1/2 + 1/2)
     0.5
@@ -394,10 +402,10 @@ def elm_f1(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
 @elm.mean_over_items(
     f"tp / (tp + (fp + fn) / 2), {WITHOUT}; 1 for a singleton on both sides",
     leave_one_out=True,
-    use="Use it where most items are singletons and each item needs its own score; elm_f1 is a single value for all"
-    " items.",
-    caution="It is never larger than elm_f1, and far below f1 if clusters are small: say which of the three you"
-    " report.",
+    use="Use this score where most items are singletons and each item needs its own score; elm_f1 is a single value for"
+    " all items.",
+    caution="The score is never larger than elm_f1, and far below f1 if clusters are small: say which of the three"
+    " scores you report.",
     example="""
     >>> score = elm_mean_f1(list("aabb"), [1, 1, 1, 2])
     >>> round(score, 12)  # (1 / (1 + 1/2) + 1 / (1 + 1/2) + 0 + 0) / 4 = 1/3

@@ -20,9 +20,9 @@ ABOUT: dict[str, Any] = {
     "high": 1.0,
     "best": "neither",
     "source": "van Staden and Grubb 2024",
-    "note": "For each item, stable, split and merged are the total weights of the items that share its cluster in "
-    "baseline and experiment (including itself), only in the baseline, and only in the experiment.",
-    "caution": "It says how much changed, not whether the change is right; judging that needs a truth.",
+    "note": "For each item, stable, split and merged are the total weights of the items that share its cluster in both"
+    " the baseline and the experiment (including the item itself), only in the baseline, and only in the experiment.",
+    "caution": "The score says how much changed, not whether the change is right; a judgement needs a truth.",
 }
 diff = Family("diff", **ABOUT)
 
@@ -32,7 +32,7 @@ diff.alias(
     **ABOUT,
     summary="Mean over items of the share of an item's baseline cluster that is no longer with the item.",
     definition="mean over items of split / (stable + split)",
-    use="Use it to say what share of an item's baseline cluster is no longer with the item in a new run; the"
+    use="Use this score to say what share of an item's baseline cluster is no longer with the item in a new run; the"
     " counterpart is merge_rate.",
     example="""
     >>> split_rate(list("aaaabbbb"), [1, 1, 1, 1, 2, 2, 3, 3])  # (4 * 0 + 4 * 2/4) / 8
@@ -45,8 +45,8 @@ diff.alias(
     **ABOUT,
     summary="Mean over items of the share of an item's experiment cluster that was not with the item before.",
     definition="mean over items of merged / (stable + merged)",
-    use="Use it to say what share of an item's cluster in a new run was not with the item before; the counterpart is"
-    " split_rate.",
+    use="Use this score to say what share of an item's cluster in a new run was not with the item before; the"
+    " counterpart is split_rate.",
     example="""
     >>> merge_rate(list("aabbcccc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (4 * 2/4 + 4 * 0) / 8
     0.25
@@ -56,7 +56,8 @@ diff.alias(
 
 @diff.mean_over_items(
     "split / (stable + split + merged)",
-    use="Use it to say how much of jaccard_distance is due to splits; the rest is merge_jaccard_distance.",
+    use="Use this score to say how much of jaccard_distance is due to splits; the rest of the distance is"
+    " merge_jaccard_distance.",
     example="""
     >>> split_jaccard_distance(list("aabb"), [1, 2, 3, 3])  # (1/2 + 1/2 + 0 + 0) / 4
     0.25
@@ -69,7 +70,8 @@ def split_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Fl
 
 @diff.mean_over_items(
     "merged / (stable + split + merged)",
-    use="Use it to say how much of jaccard_distance is due to merges; the rest is split_jaccard_distance.",
+    use="Use this score to say how much of jaccard_distance is due to merges; the rest of the distance is"
+    " split_jaccard_distance.",
     example="""
     >>> merge_jaccard_distance(list("abcc"), [1, 1, 2, 2])  # (1/2 + 1/2 + 0 + 0) / 4
     0.25
@@ -82,7 +84,7 @@ def merge_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Fl
 
 @diff.mean_over_items(
     "1 where split + merged > 0, else 0",
-    use="Use it to tell reviewers or downstream users what share of the items changed at all; split_rate and"
+    use="Use this score to tell reviewers or downstream users what share of the items changed at all; split_rate and"
     " merge_rate say how large the change is.",
     example="""
     >>> affected_rate(list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5])  # 2 of 8 items
@@ -95,8 +97,8 @@ def affected_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 
 NOTE = (
-    "For each item, B, E and I are its clusters in baseline, experiment and truth, the item included. S = B - E was "
-    "split off, M = E - B was merged, and w of a set is the weight of its items."
+    "For each item, B, E and I are its clusters in the baseline, the experiment and the truth, including the item. S ="
+    " B - E are the items split off, M = E - B are the items merged in, and w of a set is the weight of its items."
 )
 GOOD: dict[str, Any] = {"best": "higher"}
 BAD: dict[str, Any] = {"best": "lower"}
@@ -108,9 +110,7 @@ EXAMPLE = """
     {value}
     """
 
-ONE_SIDE = (
-    "It measures only the good or only the bad part of a change: read it together with its counterpart."
-)
+ONE_SIDE = "The score measures only the good or only the bad part of a change: read it together with its counterpart."
 quality = Family("diff", **{**ABOUT, "note": NOTE, "caution": ONE_SIDE})
 
 
@@ -121,7 +121,7 @@ def _worked(name: str, working: str, value: str) -> str:
 # Rates and distances, divided into their good and their bad part
 @quality.mean_over_three(
     "w(S - I) / w(B)",
-    use="Use it to see what share of the baseline clusters was rightly split off; split_rate is the sum of"
+    use="Use this score to see what share of the baseline clusters was rightly split off; split_rate is the sum of"
     " good_split_rate and bad_split_rate.",
     example=_worked("good_split_rate", "(1/3 + 1/3 + 2/3) / 6 = 2/9", "0.222222222222"),
     **GOOD,
@@ -133,7 +133,7 @@ def good_split_rate(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(S and I) / w(B)",
-    use="Use it to see what share of the baseline clusters was wrongly split off; split_rate is the sum of"
+    use="Use this score to see what share of the baseline clusters was wrongly split off; split_rate is the sum of"
     " good_split_rate and bad_split_rate.",
     example=_worked("bad_split_rate", "no split is wrong", "0.0"),
     **BAD,
@@ -145,7 +145,7 @@ def bad_split_rate(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(M and I) / w(E)",
-    use="Use it to see what share of the experiment clusters was rightly merged in; merge_rate is the sum of"
+    use="Use this score to see what share of the experiment clusters was rightly merged in; merge_rate is the sum of"
     " good_merge_rate and bad_merge_rate.",
     example=_worked("good_merge_rate", "(1/3 + 1/3) / 6 = 1/9, of c and d", "0.111111111111"),
     **GOOD,
@@ -157,7 +157,7 @@ def good_merge_rate(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(M - I) / w(E)",
-    use="Use it to see what share of the experiment clusters was wrongly merged in; merge_rate is the sum of"
+    use="Use this score to see what share of the experiment clusters was wrongly merged in; merge_rate is the sum of"
     " good_merge_rate and bad_merge_rate.",
     example=_worked("bad_merge_rate", "(1/3 + 1/3) / 6 = 1/9, of c and e", "0.111111111111"),
     **BAD,
@@ -169,8 +169,8 @@ def bad_merge_rate(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(S - I) / w(B or E)",
-    use="Use it to judge the splits of a change on the same scale as its merges; split_jaccard_distance is the sum of"
-    " good_split_distance and bad_split_distance.",
+    use="Use this score to judge the splits of a change on the same scale as its merges; split_jaccard_distance is the"
+    " sum of good_split_distance and bad_split_distance.",
     example=_worked("good_split_distance", "(1/3 + 1/3 + 2/5) / 6 = 8/45", "0.177777777778"),
     **GOOD,
 )
@@ -181,8 +181,8 @@ def good_split_distance(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(S and I) / w(B or E)",
-    use="Use it to judge the splits of a change on the same scale as its merges; split_jaccard_distance is the sum of"
-    " good_split_distance and bad_split_distance.",
+    use="Use this score to judge the splits of a change on the same scale as its merges; split_jaccard_distance is the"
+    " sum of good_split_distance and bad_split_distance.",
     example=_worked("bad_split_distance", "no split is wrong", "0.0"),
     **BAD,
 )
@@ -193,8 +193,8 @@ def bad_split_distance(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(M and I) / w(B or E)",
-    use="Use it to judge the merges of a change on the same scale as its splits; merge_jaccard_distance is the sum of"
-    " good_merge_distance and bad_merge_distance.",
+    use="Use this score to judge the merges of a change on the same scale as its splits; merge_jaccard_distance is the"
+    " sum of good_merge_distance and bad_merge_distance.",
     example=_worked("good_merge_distance", "(1/5 + 1/3) / 6 = 4/45", "0.088888888889"),
     **GOOD,
 )
@@ -205,8 +205,8 @@ def good_merge_distance(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(M - I) / w(B or E)",
-    use="Use it to judge the merges of a change on the same scale as its splits; merge_jaccard_distance is the sum of"
-    " good_merge_distance and bad_merge_distance.",
+    use="Use this score to judge the merges of a change on the same scale as its splits; merge_jaccard_distance is the"
+    " sum of good_merge_distance and bad_merge_distance.",
     example=_worked("bad_merge_distance", "(1/5 + 1/3) / 6 = 4/45", "0.088888888889"),
     **BAD,
 )
@@ -217,7 +217,7 @@ def bad_merge_distance(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "(w(S - I) + w(M and I)) / w(B or E)",
-    use="Use it to say how much of the whole change is right: good_distance and bad_distance add up to the"
+    use="Use this score to say how much of the whole change is right: good_distance and bad_distance add up to the"
     " jaccard_distance of the two runs.",
     example=_worked("good_distance", "8/45 + 4/45 = 4/15", "0.266666666667"),
     **GOOD,
@@ -229,7 +229,7 @@ def good_distance(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "(w(S and I) + w(M - I)) / w(B or E)",
-    use="Use it to say how much of the whole change is wrong: good_distance and bad_distance add up to the"
+    use="Use this score to say how much of the whole change is wrong: good_distance and bad_distance add up to the"
     " jaccard_distance of the two runs.",
     example=_worked("bad_distance", "0 + 4/45", "0.088888888889"),
     **BAD,
@@ -242,28 +242,28 @@ def bad_distance(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "w(B and E and I) / w(B or E)",
     source="van Staden 2024 (index)",
-    use="Use it to say how much of what two runs have in common is right: good_index and bad_index add up to the"
-    " jaccard_index of the two runs.",
-    caution="It describes what did not change, so it does not judge the change.",
+    use="Use this score to say how much of what two runs have in common is right: good_index and bad_index add up to"
+    " the jaccard_index of the two runs.",
+    caution="The score describes what did not change, so it does not judge the change.",
     example=_worked("good_index", "(2/3 + 2/3 + 1/5 + 1/3 + 1/3 + 1) / 6 = 8/15", "0.533333333333"),
     **GOOD,
 )
 def good_index(of: ItemSets) -> Floats:
-    """Mean share of the union of an item's baseline and experiment clusters that both rightly contain."""
+    """Mean share of the union of an item's baseline and experiment clusters that both clusters rightly contain."""
     return of.good_stable / _both(of)
 
 
 @quality.mean_over_three(
     "w((B and E) - I) / w(B or E)",
     source="van Staden 2024 (index)",
-    use="Use it to say how much of what two runs have in common is wrong: good_index and bad_index add up to the"
-    " jaccard_index of the two runs.",
-    caution="It describes what did not change, so it does not judge the change.",
+    use="Use this score to say how much of what two runs have in common is wrong: good_index and bad_index add up to"
+    " the jaccard_index of the two runs.",
+    caution="The score describes what did not change, so it does not judge the change.",
     example=_worked("bad_index", "(1/3 + 1/3) / 6 = 1/9, of d and e", "0.111111111111"),
     **BAD,
 )
 def bad_index(of: ItemSets) -> Floats:
-    """Mean share of the union of an item's baseline and experiment clusters that both wrongly contain."""
+    """Mean share of the union of an item's baseline and experiment clusters that both clusters wrongly contain."""
     return of.bad_stable / _both(of)
 
 
@@ -271,8 +271,8 @@ def bad_index(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "w(E and I) / w(E) - w(B and I) / w(B)",
     low=-1.0,
-    use="Use it to say how much precision changes from one run to the next, by item and by slice.",
-    caution="On its own, it favours splitting: read it with delta_recall.",
+    use="Use this score to say how much precision changes from one run to the next, by item and by slice.",
+    caution="A change in precision alone favours splitting: read delta_precision with delta_recall.",
     example=_worked("delta_precision", "(1/3 + 1/3 + 1/3 + 1/6 - 1/6) / 6 = 1/6", "0.166666666667"),
     **GOOD,
 )
@@ -286,8 +286,8 @@ def delta_precision(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "(w(E and I) - w(B and I)) / w(I)",
     low=-1.0,
-    use="Use it to say how much recall changes from one run to the next, by item and by slice.",
-    caution="On its own, it favours merging: read it with delta_precision.",
+    use="Use this score to say how much recall changes from one run to the next, by item and by slice.",
+    caution="A change in recall alone favours merging: read delta_recall with delta_precision.",
     example=_worked("delta_recall", "(1/2 + 1/2) / 6 = 1/6, of c and d", "0.166666666667"),
     **GOOD,
 )
@@ -299,15 +299,15 @@ def delta_recall(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "d(E, I) - d(B, I), where d(X, Y) = 1 - w(X and Y) / w(X or Y)",
     low=-1.0,
-    use="Use it to say how much jaccard_distance to the truth changes: a negative value means that the new run is"
-    " closer.",
-    caution="It gives splits and merges the same weight, and is small if few items changed, however good the change"
-    " is.",
+    use="Use this score to say how much jaccard_distance to the truth changes: a negative value means that the new run"
+    " is closer.",
+    caution="The score gives splits and merges the same weight, and is small if few items changed, however good the"
+    " change is.",
     example=_worked("delta_jaccard_distance", "-2/9", "-0.222222222222"),
     **BAD,
 )
 def delta_jaccard_distance(of: ItemSets) -> Floats:
-    """Jaccard distance to the truth of the experiment minus that of the baseline; below 0 means closer to the truth."""
+    """Jaccard distance of the experiment to the truth minus that of the baseline; below 0 means an improvement."""
     before, after = of.good_stable + of.bad_split, of.good_stable + of.good_merge
     of_baseline = before + (of.good_split + of.bad_stable + of.baseline_lacks)
     of_experiment = after + (of.bad_merge + of.bad_stable + of.experiment_lacks)
@@ -331,9 +331,10 @@ def slopes_of_iq(delta: Floats, good: Floats, bad: Floats, beta: float) -> tuple
     slopes=slopes_of_iq,
     note=f"{NOTE} The score is not defined where nothing changed.",
     source="van Staden 2024 (quality)",
-    use="Use it to say how far a change brings the run towards the truth, relative to the size of the change (1 if"
-    " straight to the truth, 0 if no closer); unlike delta_jaccard_distance, it is comparable between changes.",
-    caution="It is relative to the size of the change, so it is uncertain if little changed.",
+    use="Use this score to say how far a change brings the run towards the truth, relative to the size of the change (1"
+    " if straight to the truth, 0 if no closer); unlike delta_jaccard_distance, the score is comparable between"
+    " changes.",
+    caution="The score is relative to the size of the change, so it is uncertain if little changed.",
     example=_worked("iq", "2/9 / (16/45) = 5/8", "0.625"),
     **GOOD,
 )

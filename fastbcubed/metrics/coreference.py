@@ -26,11 +26,11 @@ WORDS = {
     "recall": {"side": "key", "other": "response", "x": "k", "X": "K"},
 }
 NOTE = (
-    "The key and the response are the true and the predicted clusters, here called entities. They include the"
-    " items, or mentions, that only one side has. K and R are the numbers of entities of the key and of the response, k"
-    " and r are the numbers of mentions of one entity of each, n is the number of mentions that these two have in"
-    " common, and V is the number of cells. 0 / 0 counts as 0, as in the reference scorer. An item that"
-    ' unmatched="singleton" adds to the other side is an entity of one mention there. If there are several runs,'
+    "The key and the response are the true and the predicted clusters, here called entities. Entities include the"
+    " items, or mentions, that only one side has. K and R are the numbers of entities of the key and of the response,"
+    " k and r are the numbers of mentions of one entity of each, n is the number of mentions that these two have in"
+    ' common, and V is the number of cells. 0 / 0 counts as 0, as in the reference scorer. With unmatched="singleton",'
+    " an item that only one side has becomes an entity of one mention on the other side. If there are several runs,"
     " each run is scored on all mentions of the key and of the run, even those that other runs do not have."
 )
 
@@ -102,16 +102,18 @@ def with_f(precision: float, recall: float) -> Three:
 
 @three_scores(
     "((sum over cells of n) - V) / ((sum over entities of the {side} of {x}) - {X})",
-    "Share of links that the {other} also has, among those needed to connect the mentions of each entity of the"
+    "Share of links that the {other} also has, among the links needed to connect the mentions of each entity of the"
     " {side}.",
     of="entities",
     source="Vilain et al. 1995",
-    use="Use it to compare with papers on coreference, together with lea_f1 or conll_f1.",
+    use="Use this score to compare with papers on coreference, together with lea_f1 or conll_f1.",
     caution={
-        "precision": "It counts links, not items, and ignores singletons: merging large entities costs only one link.",
-        "recall": "It counts links, not items, and ignores singletons: one cluster of all mentions has recall 1.",
-        "f1": "It ignores singletons and favours large clusters: one cluster of all mentions often scores higher than"
-        " careful predictions.",
+        "precision": "The score counts links, not items, and ignores singletons: merging large entities costs only one"
+        " link.",
+        "recall": "The score counts links, not items, and ignores singletons: one cluster of all mentions has recall"
+        " 1.",
+        "f1": "The score ignores singletons and favours large clusters: one cluster of all mentions often scores higher"
+        " than careful predictions.",
     },
     worked=("(4 - 3) / (4 - 2)", "(4 - 3) / (4 - 2)", "2 * 1/2 * 1/2 / (1/2 + 1/2)"),
     examples={
@@ -154,9 +156,9 @@ def muc(
     of=("entities", "pairing of mentions"),
     source="Luo 2005",
     paired=True,
-    use="Use it to compare with papers on coreference that pair entities and count mentions; ceaf_e_f1 counts"
+    use="Use this score to compare with papers on coreference that pair entities and count mentions; ceaf_e_f1 counts"
     " entities.",
-    caution="It pairs entities one to one, so only one part of a split entity earns credit.",
+    caution="The score pairs entities one to one, so only one part of a split entity earns credit.",
     worked=("(2 + 1) / 4", "(2 + 1) / 4", "2 * 3/4 * 3/4 / (3/4 + 3/4)"),
     examples={
         "precision": """
@@ -200,11 +202,11 @@ def ceaf_m(
     of=("entities", "pairing of entities"),
     source="Luo 2005",
     paired=True,
-    use="Use it to compare with papers on coreference: it is one of the three scores in conll_f1.",
+    use="Use this score to compare with papers on coreference: it is one of the three scores in conll_f1.",
     caution={
         "precision": "Each entity counts once whatever its size, and entities without a partner lower the score even if"
         " they are pure.",
-        "recall": "Each entity counts once whatever its size, so the many small entities dominate it.",
+        "recall": "Each entity counts once whatever its size, so the many small entities dominate the score.",
         "f1": "Each entity counts once whatever its size, and a mixed cluster can score higher than its pure parts.",
     },
     worked=(
@@ -253,17 +255,18 @@ def ceaf_e(
 
 @three_scores(
     "(W / W{x} + B / B{x}) / 2, where W{x} and B{x} are the numbers of links within and between the entities of the"
-    " {side}, and W and B are the numbers of those that are also in the {other}. If the key has links of only one kind,"
-    " the score is the term of this kind",
+    " {side}, and W and B are the numbers of these links that are also in the {other}. If the key has links of only one"
+    " kind, the score is the term for links of that kind",
     "Share of the {side}'s links that are also in the {other}: mean of the shares within and between entities.",
-    f1="(2 W / (Wk + Wr) + 2 B / (Bk + Br)) / 2, where Wk and Wr are the numbers of links within the entities of the"
-    " key and of the response, W is the number of links in both, and Bk, Br and B are those of links between entities."
-    " If the key has links of only one kind, the score is the term of this kind",
+    f1="(2 W / (Wk + Wr) + 2 B / (Bk + Br)) / 2, where Wk, Wr and W are the numbers of links within the entities of"
+    " the key, of the response and of both, and Bk, Br and B are the numbers of links between entities. If the key has"
+    " links of only one kind, the score is the term for links of that kind",
     of="links",
     source="Luo et al. 2014",
-    use="Use it to compare with papers on coreference that report BLANC, which also counts links between entities;"
-    " lea_f1 leaves them out.",
-    caution="Half of it is based on links between entities, nearly all of which are right if there are many clusters.",
+    use="Use this score to compare with papers on coreference that report BLANC, which also counts links between"
+    " entities; lea_f1 ignores such links.",
+    caution="Half of the score is based on links between entities, nearly all of which are right if there are many"
+    " clusters.",
     worked=("(1/3 + 2/3) / 2", "(1/2 + 2/4) / 2", "(2 * 1 / (3 + 2) + 2 * 2 / (3 + 4)) / 2"),
     examples={
         "precision": """
@@ -309,8 +312,8 @@ def blanc(within: Links, between: Links, zero_division: float = 0.0) -> Three:
     "Mean over the entities of the {side}, weighted by size, of the share of an entity's links that the {other} has.",
     of="entities",
     source="Moosavi and Strube 2016",
-    use="Use it for coreference where large entities and their links should count, without the flaws of muc_f1 and"
-    " ceaf_e_f1.",
+    use="Use this score for coreference where large entities and their links should count, without the flaws of muc_f1"
+    " and ceaf_e_f1.",
     caution="An entity of one mention earns credit only if it is a singleton on both sides, so wrong singletons count"
     " more than in BCubed.",
     worked=(
@@ -355,10 +358,10 @@ def lea(
     "Mean over mentions of the {side} of the share of a mention's entity that is also with the mention in the {other}.",
     of="entities",
     source="Bagga and Baldwin 1998",
-    use="Use it for coreference where key and response differ in their mentions: it is one of the three scores in"
-    " conll_f1.",
-    caution="It differs from BCubed only in mentions that one side does not have, which score 0 on the side that has"
-    " them. If both sides have the same mentions, use BCubed.",
+    use="Use this score for coreference where key and response differ in their mentions: it is one of the three scores"
+    " in conll_f1.",
+    caution="The score differs from BCubed only in mentions that one side does not have, which score 0 on the side that"
+    " has them. If both sides have the same mentions, use BCubed.",
     worked=(
         "(2**2 / 3 + 1**2 / 3 + 1**2 / 1) / 4",
         "(2**2 / 2 + 1**2 / 2 + 1**2 / 2) / 4",
@@ -411,10 +414,10 @@ coreference.of_sums(
     name="conll_f1",
     source="Pradhan et al. 2012",
     pairs_clusters=True,
-    use="Use it to compare with papers on coreference, which rank systems by it: it is the mean of muc_f1,"
+    use="Use this score to compare with papers on coreference, which rank systems by the mean of muc_f1,"
     " coref_bcubed_f1 and ceaf_e_f1.",
-    caution="It averages three scores that disagree on the cost of an error: use it only to compare with papers on"
-    " coreference.",
+    caution="The score averages three scores that disagree on the cost of an error: use it only to compare with papers"
+    " on coreference.",
     worked="(1/2 + 12/17 + 11/15) / 3",
     example="""
     >>> score = conll_f1(list("xxyy"), [1, 1, 1, 1])

@@ -21,9 +21,9 @@ of_moves = partial(edit.of_sums, of=("clusters", "majorities"))
     " largest cells",
     source="Pantel and Lin 2002",
     note=STEPS,
-    use="Use it to count the merges of two clusters and the moves of single items that repair a prediction;"
+    use="Use this score to count the merges of two clusters and the moves of single items that repair a prediction;"
     " basic_merge_distance counts splits instead of moves.",
-    caution="The number of steps grows with the data: do not compare it between data sets.",
+    caution="The number of steps grows with the data: do not compare the number between data sets.",
     worked="(4 - (2 + 1)) + (2 - 2)",
     example="""
     >>> pantel_lin_distance(list("aaabb"), [1, 1, 2, 2, 2])  # move an a
@@ -45,9 +45,9 @@ def pantel_lin_distance(
     best="higher",
     source="Pantel and Lin 2002",
     note=STEPS,
-    use="Use it to say what share of the repair steps a prediction saves, compared with starting from singletons;"
-    " pantel_lin_distance counts the steps.",
-    caution="It is negative if the prediction is further from the truth than singletons are.",
+    use="Use this score to say what share of the repair steps a prediction saves, compared with starting from"
+    " singletons; pantel_lin_distance counts the steps.",
+    caution="The score is negative if the prediction is further from the truth than singletons are.",
     worked="1 - 1 / (4 - 2)",
     example="""
     >>> score = pantel_lin(list("aaabb"), [1, 1, 2, 2, 2])
@@ -69,7 +69,8 @@ def pantel_lin(n_items: int, n_cells: int, n_true: int, n_pred: int, kept: int, 
     "(V - M) + (V - K), for V cells, M predicted and K true clusters",
     of="clusters",
     source="Menestrina et al. 2010",
-    use="Use it to say how many splits and merges of whole clusters lead to the truth; split_join counts items.",
+    use="Use this score to say how many splits and merges of whole clusters lead to the truth; split_join counts"
+    " items.",
     caution="Splitting off one item costs as much as merging two clusters of a thousand items, and the distance grows"
     " with the data.",
     worked="(3 - 2) + (3 - 2)",

@@ -23,7 +23,7 @@ Amount = Any
 BITS = 1 / math.log(2)
 NOTE = (
     "C and K are the true and the predicted cluster of a random item, drawn in proportion to its weight, and n is the"
-    " number of items. H(C) is the entropy of C in bits, and H(C|K) is what remains of it once K is known."
+    " number of items. H(C) is the entropy of C in bits, and H(C|K) is the entropy of C that remains once K is known."
 )
 
 entropy = Family("entropy", low=0.0)
@@ -67,8 +67,8 @@ def mean_variation_of_information(
     sums=("entropies",),
     **LOSS,
     source="Amigó et al. 2009",
-    use="Use it to say in bits how mixed an item's predicted cluster is; the counterpart is class_entropy.",
-    caution="On its own, it rewards caution: it is 0 for singletons.",
+    use="Use this score to say in bits how mixed an item's predicted cluster is; the counterpart is class_entropy.",
+    caution="Cluster entropy alone rewards caution: it is 0 for singletons.",
     example="""
     >>> cluster_entropy(list("aabb"), [1, 1, 1, 1])  # log2(4/2) for each item
     1.0
@@ -85,8 +85,8 @@ def cluster_entropy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     sums=("entropies",),
     **LOSS,
     source="Bakus et al. 2002",
-    use="Use it to say in bits how scattered an item's true cluster is; the counterpart is cluster_entropy.",
-    caution="On its own, it rewards boldness: it is 0 for one cluster of all items.",
+    use="Use this score to say in bits how scattered an item's true cluster is; the counterpart is cluster_entropy.",
+    caution="Class entropy alone rewards boldness: it is 0 for one cluster of all items.",
     example="""
     >>> class_entropy(list("aabb"), [1, 1, 2, 3])  # (0 + 0 + log2(2/1) + log2(2/1)) / 4
     0.5
@@ -123,8 +123,9 @@ def norm(true: float, pred: float, pred_given_true: float, average: str) -> floa
     high=inf,
     best="higher",
     source="Strehl and Ghosh 2002",
-    use="Use it as a component of other information-based scores; nmi and ami are comparable between data sets.",
-    caution="It is largest for singletons: splitting clusters never lowers it.",
+    use="Use this score as a component of other information-based scores; nmi and ami are comparable between data"
+    " sets.",
+    caution="Mutual information is largest for singletons: splitting clusters never lowers it.",
     worked="1 - 0.6887",
     example="""
     >>> mutual_info(list("aabb"), [1, 1, 2, 3])  # log2(2) - 0
@@ -155,8 +156,9 @@ def mutual_info(true: float, pred: float, true_given_pred: float, pred_given_tru
     best="neither",
     source="Vinh et al. 2010",
     unweighted_only=True,
-    use="Use it to see how much mutual information clusters of these sizes share by chance; ami corrects for it.",
-    caution="It depends on the prediction only through the sizes of predicted clusters.",
+    use="Use this score to see how much mutual information clusters of the same sizes share by chance; ami corrects for"
+    " chance.",
+    caution="The score depends on the prediction only through the sizes of predicted clusters.",
     worked="2 * (1/2 * 1/4 * log2(4/6) + 1/2 * 2/4 * log2(8/6)) + 2 * 1/2 * 1/4 * log2(4/2)",
     example="""
     In two pairs of a true and a predicted cluster, both have 2 items and share them with probability 1/6: each
@@ -179,10 +181,10 @@ def expected_mutual_info(expected: float, fixed: bool) -> float:
     sums=("entropies",),
     **LOSS,
     source="Meila 2003",
-    use="Use it if you want a metric distance between partitions in bits: it is the sum of cluster_entropy and"
+    use="Use this score if you want a metric distance between partitions in bits: it is the sum of cluster_entropy and"
     " class_entropy.",
-    caution="It has no fixed upper bound (it can reach the logarithm of the number of items): do not compare it"
-    " between data sets.",
+    caution="The score has no fixed upper bound (it can reach the logarithm of the number of items): do not compare its"
+    " values between data sets.",
     example="""
     >>> variation_of_information(list("aabb"), [1, 1, 2, 3])  # 0 + 1/2
     0.5
@@ -211,9 +213,9 @@ def _explained(whole: Amount, left: Amount) -> Amount:
     "1 - H(C|K) / H(C), 1 if there is only one true cluster",
     **SHARE,
     source="Rosenberg and Hirschberg 2007",
-    use="Use it to say how pure predicted clusters are, as scikit-learn does; precision expresses this as a share of"
-    " items.",
-    caution="On its own, it rewards caution: singletons are homogeneous.",
+    use="Use this score to say how pure predicted clusters are, as scikit-learn does; precision expresses purity as a"
+    " share of items.",
+    caution="Homogeneity alone rewards caution: singletons are homogeneous.",
     worked="1 - 0.6887 / 1",
     example="""
     >>> score = homogeneity([1, 1, 2, 3], list("aabb"))
@@ -231,9 +233,9 @@ def homogeneity(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_
     "1 - H(K|C) / H(K), 1 if there is only one predicted cluster",
     **SHARE,
     source="Rosenberg and Hirschberg 2007",
-    use="Use it to say how complete true clusters are, as scikit-learn does; recall expresses this as a share of"
-    " items.",
-    caution="On its own, it rewards boldness: one cluster of all items is complete.",
+    use="Use this score to say how complete true clusters are, as scikit-learn does; recall expresses completeness as a"
+    " share of items.",
+    caution="Completeness alone rewards boldness: one cluster of all items is complete.",
     worked="1 - (2/4 * 1) / 0.8113",
     example="""
     >>> score = completeness(list("aabb"), [1, 1, 2, 3])
@@ -259,8 +261,10 @@ def v_of(homogeneity: Amount, completeness: Amount, beta: float) -> Amount:
     "2 h c / (h + c), with h = homogeneity and c = completeness; 0 if both are 0",
     **SHARE,
     source="Rosenberg and Hirschberg 2007",
-    use="Use it to compare with papers that report it for few clusters; for many clusters, use ami or f1.",
-    caution="With many small clusters, it is high even for uninformed predictions: singletons often score above 0.8.",
+    use="Use this score to compare with papers that report it for few clusters; for many clusters, use ami or f1"
+    " instead.",
+    caution="With many small clusters, the score is high even for uninformed predictions: singletons often score above"
+    " 0.8.",
     worked="2 * 0.3113 * 0.3837 / (0.3113 + 0.3837)",
     example="""
     >>> score = v_measure(list("aabb"), [1, 1, 2, 3])
@@ -296,8 +300,10 @@ def v_measure(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_tr
     "2 I / (H(C) + H(K)), with I = mutual_info; 1 if both sides are a single cluster, 0 if only one side is",
     **SHARE,
     source="Strehl and Ghosh 2002",
-    use="Use it to compare with papers that report it for few clusters; for many clusters, use ami or f1.",
-    caution="With many small clusters, it is high even for uninformed predictions: singletons often score above 0.8.",
+    use="Use this score to compare with papers that report it for few clusters; for many clusters, use ami or f1"
+    " instead.",
+    caution="With many small clusters, the score is high even for uninformed predictions: singletons often score above"
+    " 0.8.",
     worked="2 * 0.3113 / (1 + 0.8113)",
     example="""
     >>> score = nmi(list("aabb"), [1, 1, 2, 3])
@@ -334,7 +340,8 @@ def nmi(
     low=-inf,
     source="Vinh et al. 2010",
     unweighted_only=True,
-    use="Use it to compare partitions by information where 0 should mean chance; adjusted_rand does so by pairs.",
+    use="Use this score to compare partitions by information where 0 should mean chance; adjusted_rand compares pairs"
+    " of items.",
     caution="If most true clusters are singletons, chance already explains most of the information, and a few items"
     " change the score a lot.",
     worked="(0.3113 - 0.3113) / ((1 + 0.8113) / 2 - 0.3113)",
@@ -351,9 +358,9 @@ def nmi(
             0.4
             """,
             note="The function of this name in scikit-learn returns the same values to 1e-9, unless a side is a single"
-            " cluster or only singletons. In that case, shuffling changes nothing, so the numerator of the score is 0."
-            " This function then returns 1 if the clusterings are the same, and 0 otherwise; scikit-learn divides"
-            " rounding errors by the smallest float.",
+            " cluster or only singletons. With such a side, shuffling changes nothing, so the numerator of the score"
+            " is 0. This function returns 1 if the clusterings are the same, and 0 otherwise, whereas scikit-learn"
+            " divides rounding errors by the smallest float.",
         )
     },
 )
@@ -381,7 +388,7 @@ of_code_lengths = partial(
     of="code lengths",
     source="Dom 2001",
     unweighted_only=True,
-    use="Use it to compare with papers that report Dom's code lengths; otherwise use variation_of_information.",
+    use="Use this score to compare with papers that report Dom's code lengths; otherwise use variation_of_information.",
 )
 
 
@@ -389,7 +396,7 @@ of_code_lengths = partial(
     "H(C|K) + (1 / n) sum over predicted clusters of size b of log2 binomial(b + c - 1, c - 1), for c true clusters",
     **WHOLE,
     **LOSS,
-    caution="It is in bits and has no fixed upper bound: do not compare it between data sets.",
+    caution="The score is in bits and has no fixed upper bound: do not compare its values between data sets.",
     worked="0.6887 + (log2(4) + log2(2)) / 4",
     example="""
     >>> score = dom_q0(list("aabb"), [1, 1, 2, 3])
@@ -406,7 +413,7 @@ def dom_q0(of_truth: float, of_prediction: float, n_items: int) -> float:
     "1 / (n D) sum over true clusters of size a of log2 binomial(a + c - 1, c - 1), with D = dom_q0, for c true"
     " clusters; 1 if there is only one true cluster",
     **SHARE,
-    caution="It is not linear in the number of errors, and few readers are familiar with it.",
+    caution="The score is not linear in the number of errors, and few readers are familiar with it.",
     worked="(log2(3) + log2(3)) / 4 / 1.4387",
     example="""
     >>> score = dom_q2(list("aabb"), [1, 1, 2, 3])
@@ -415,6 +422,6 @@ def dom_q0(of_truth: float, of_prediction: float, n_items: int) -> float:
     """,
 )
 def dom_q2(of_truth: float, of_prediction: float, n_items: int) -> float:
-    """Bits per item needed for a perfect prediction, relative to those needed for this prediction."""
+    """Bits per item needed for a perfect prediction, relative to the bits needed for the prediction scored."""
     q0 = dom_q0(of_truth, of_prediction, n_items)
     return of_truth / n_items * BITS / q0 if q0 else 1.0

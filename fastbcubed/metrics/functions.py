@@ -343,7 +343,7 @@ Raises
 ------
 FastBCubedError
     If there are no items, if the two sides differ in length, or if a label or a weight is missing
-    or invalid. The errors listed below are subclasses of it.
+    or invalid. The errors listed below are subclasses of FastBCubedError.
 {in_place}{undefined}
 Notes
 -----
@@ -368,12 +368,12 @@ class Option(NamedTuple):
 
 BETA = Option(
     "beta : float, default 1.0\n"
-    "    How many times as important recall is as precision: 0 gives precision, infinity gives recall.\n",
+    "    How many times as important recall is as precision: 0 gives precision, and infinity gives recall.\n",
     ", or if beta is negative",
 )
 WEIGHT_OF_COMPLETENESS = Option(
     "beta : float, default 1.0\n"
-    "    Weight of completeness, which is not squared: 0 gives homogeneity, infinity gives completeness.\n",
+    "    Weight of completeness, which is not squared: 0 gives homogeneity, and infinity gives completeness.\n",
     ", or if beta is negative",
 )
 SHARE_OF_CLUSTER_ENTROPY = Option(
@@ -386,12 +386,12 @@ BASE = Option(
 )
 AVERAGE = Option(
     'average_method : {"arithmetic", "geometric", "min", "max", "joint"}\n'
-    "    What to divide by: the arithmetic or geometric mean of H(C) and H(K), the smaller or the larger of the\n"
-    "    two, or the joint entropy.\n",
+    "    What to divide by: the arithmetic or geometric mean of H(C) and H(K), the smaller or the larger of\n"
+    "    H(C) and H(K), or the joint entropy.\n",
     ", or if the average is unknown",
 )
 ZERO_DIVISION = Option(
-    "    A null label means that the item is missing from that side.\n"
+    "    A null label on one side means that the item is missing from that side.\n"
     "zero_division : float, default 0.0\n"
     "    Value of 0 / 0, which occurs only in MUC (entities of one mention) and BLANC (no links).\n",
     ", or if zero_division is not a number",
@@ -399,13 +399,13 @@ ZERO_DIVISION = Option(
 NO_OPTION = Option("", "")
 
 _LABELS = """labels_true, labels_pred : array-like of shape (n_items,)
-    Cluster label of each item, both in the same item order."""
+    Cluster label of each item, in the same order on both sides."""
 
 _LABELS_OF_DIFF = """labels_baseline, labels_experiment : array-like of shape (n_items,)
-    Cluster label of each item before and after, both in the same item order."""
+    Cluster label of each item before and after, in the same order on both sides."""
 
 _LABELS_OF_THREE = """labels_baseline, labels_experiment, labels_true : array-like of shape (n_items,)
-    Cluster label of each item before, after and in truth, all in the same item order."""
+    Cluster label of each item before, after and in the truth, always in the same order."""
 
 _CONTINGENCY = """contingency : Contingency, table or matrix, optional
     The cells, as returned by `fastbcubed.contingency`, instead of labels and weights; a dense or sparse matrix of
@@ -417,12 +417,12 @@ _IN_PLACE = """OptionError
 """
 
 _LABELS_OF_COVERS = """labels_true, labels_pred : array-like of shape (n_items,), dict or Clustering
-    Cluster label or set of labels of each item, both in the same item order; or a dict from item to
+    Cluster label or set of labels of each item, in the same order on both sides; or a dict from item to
     cluster or set of clusters; or a clustering with a row per membership."""
 
 _MATRIX = (
     "For each item, tp, fp, fn and tn are the total weights of the items that share its cluster on both sides"
-    " (including itself), only on the predicted side, only on the true side, and on neither."
+    " (including the item itself), only on the predicted side, only on the true side, and on neither side."
 )
 
 
@@ -441,10 +441,10 @@ def document(
     """
     page = metric.also[called] if called else Page()
     example = page.example or metric.example.replace(f"{metric.name}(", f"{called or metric.name}(")
-    weight = "Positive weight of each item, inside the clusters and in the mean."
+    weight = "Positive weight of each item, used within clusters and in the mean over items."
     reasons = []
     if metric.unweighted_only:
-        weight = "Not supported by this score, in which all items count equally."
+        weight = "Not supported, because all items count equally in this score."
         reasons.append("there are weights")
     if metric.uses_tn or metric.labelled_only:
         reasons.append("the contingency counts items outside the truth")
@@ -479,7 +479,7 @@ def _range(metric: Metric) -> str:
 
 
 def _notes(metric: Metric, note: str) -> str:
-    cost = "One pass over the items counts the cells; the rest takes time proportional to the number of cells"
+    cost = "One pass over the items counts the cells; all later steps take time proportional to the number of cells"
     cost += ", or of items if they have weights." if metric.family == "elm" else "."
     notes = [f"Definition: {metric.definition}.", cost]
     if metric.names_matrix:

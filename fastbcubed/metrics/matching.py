@@ -24,8 +24,8 @@ NOTE = (
 )
 COUNTS = "Clusters count equally, so weights make no difference."
 ONE_TO_ONE = (
-    f"{COUNTS} Where clusters overlap, several clusters of a side may have the same items: these are paired one to one"
-    " with clusters of the other side, and those left over do not count as the same."
+    f"{COUNTS} Where clusters overlap, several clusters of a side may have the same items. Such clusters are paired one"
+    " to one with clusters of the other side, and unpaired clusters do not count as the same."
 )
 
 matching = Family("matching", low=0.0, high=1.0, best="higher", note=NOTE)
@@ -39,9 +39,9 @@ of_fits = partial(matching.of_sums, of="counterparts")
     "1/N sum over predicted clusters of max over its cells of w",
     source="Zhao and Karypis 2001",
     on_covers=True,
-    use="Use it to say what share of the items is in the majority of its predicted cluster, for example to evaluate"
-    " topics; precision considers the whole cluster.",
-    caution="On its own, it rewards caution: singletons have purity 1. It considers only the largest part of each"
+    use="Use this score to say what share of the items is in the majority of its predicted cluster, for example to"
+    " evaluate topics; precision considers the whole cluster.",
+    caution="Purity alone rewards caution: singletons have purity 1. The score considers only the largest part of each"
     " predicted cluster.",
     worked="(2 + 1) / 4",
     example="""
@@ -58,10 +58,10 @@ def purity(true: Fit, pred: Fit) -> float:
     "1/N sum over true clusters of max over its cells of w",
     source="Zhao and Karypis 2001",
     on_covers=True,
-    use="Use it to say what share of the items is in the largest part of its true cluster; recall considers the whole"
-    " cluster.",
-    caution="On its own, it rewards boldness: one cluster of all items has inverse purity 1. It considers only the"
-    " largest part of each true cluster.",
+    use="Use this score to say what share of the items is in the largest part of its true cluster; recall considers the"
+    " whole cluster.",
+    caution="Inverse purity alone rewards boldness: one cluster of all items has inverse purity 1. The score considers"
+    " only the largest part of each true cluster.",
     worked="(2 + 1) / 4",
     example="""
     >>> inverse_purity(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (2 + 2) / 8
@@ -77,8 +77,9 @@ def inverse_purity(true: Fit, pred: Fit) -> float:
     "2 P R / (P + R), with P = purity and R = inverse_purity",
     source="Amigó et al. 2009",
     on_covers=True,
-    use="Use it to compare with papers on document clustering that report purity; otherwise use f1.",
-    caution="It considers only the largest part of each cluster: how the rest is scattered makes no difference.",
+    use="Use this score to compare with papers on document clustering that report purity; otherwise use f1.",
+    caution="The score considers only the largest part of each cluster: how the rest of the cluster is scattered makes"
+    " no difference.",
     worked="2 * 3/4 * 3/4 / (3/4 + 3/4)",
     example="""
     >>> purity_f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # 2 * 3/4 * 1/2 / (3/4 + 1/2)
@@ -94,9 +95,10 @@ def purity_f1(true: Fit, pred: Fit) -> float:
     "sum over true clusters of (a / N) max over predicted clusters of 2 w / (a + b)",
     source="Larsen and Aone 1999",
     on_covers=True,
-    use="Use it where each true cluster needs one counterpart, as a topic needs one cluster that covers it; otherwise"
-    " use f1.",
-    caution="It considers only the best counterpart of each true cluster: other predicted clusters make no difference.",
+    use="Use this score where each true cluster needs one counterpart, as a topic needs one cluster that covers it;"
+    " otherwise use f1.",
+    caution="The score considers only the best counterpart of each true cluster: other predicted clusters make no"
+    " difference.",
     worked="2/4 * 4/5 + 2/4 * 2/3",
     example="""
     The best match of each true cluster is a predicted cluster that contains only two of its items.
@@ -113,12 +115,13 @@ def class_f1(true: Fit, pred: Fit) -> float:
 
 # Clusters that are the same on both sides
 @of_fits(
-    "S / M, where S is the number of clusters that are the same on both sides, and M is that of predicted clusters",
+    "S / M, where S is the number of clusters that are the same on both sides, and M is the number of predicted"
+    " clusters",
     source="Barnes 2015",
     note=ONE_TO_ONE,
     on_covers=True,
-    use="Use it where a delivered cluster is useful only if it is exactly right; precision also credits nearly correct"
-    " clusters.",
+    use="Use this score where a delivered cluster is useful only if it is exactly right; precision also credits nearly"
+    " correct clusters.",
     caution="A cluster of a thousand items with one error counts as completely wrong.",
     worked="0 / 2",
     example="""
@@ -132,12 +135,12 @@ def cluster_precision(true: Fit, pred: Fit) -> float:
 
 
 @of_fits(
-    "S / K, where S is the number of clusters that are the same on both sides, and K is that of true clusters",
+    "S / K, where S is the number of clusters that are the same on both sides, and K is the number of true clusters",
     source="Barnes 2015",
     note=ONE_TO_ONE,
     on_covers=True,
-    use="Use it where a true cluster counts as found only if it is exactly right; recall also credits nearly correct"
-    " clusters.",
+    use="Use this score where a true cluster counts as found only if it is exactly right; recall also credits nearly"
+    " correct clusters.",
     caution="A cluster of a thousand items with one error counts as completely lost.",
     worked="0 / 2",
     example="""
@@ -155,9 +158,10 @@ def cluster_recall(true: Fit, pred: Fit) -> float:
     source="Barnes 2015",
     note=ONE_TO_ONE,
     on_covers=True,
-    use="Use it where clusters are useful only if they are exactly right; f1 also credits nearly correct clusters.",
+    use="Use this score where clusters are useful only if they are exactly right; f1 also credits nearly correct"
+    " clusters.",
     caution="A cluster of a thousand items with one error counts as completely wrong, and the many small clusters"
-    " dominate it.",
+    " dominate the score.",
     worked="0",
     example="""
     >>> cluster_f1(list("aabb"), [1, 1, 2, 3])  # 2 * 1/3 * 1/2 / (1/3 + 1/2)
@@ -179,10 +183,10 @@ of_closest = partial(
     source="Maidasani et al. 2012",
     weights_inside=True,
     on_covers=True,
-    use="Use it where clusters count equally and nearly correct ones earn partial credit, which cluster_f1 does not"
-    " give.",
-    caution="Each cluster counts once, so the many small clusters dominate it. It considers only the closest"
-    " counterpart of each cluster.",
+    use="Use this score where clusters count equally and nearly correct clusters earn partial credit, which cluster_f1"
+    " does not give.",
+    caution="Each cluster counts once, so the many small clusters dominate the score. Only the closest counterpart of"
+    " each cluster is considered.",
 )
 
 
@@ -238,8 +242,8 @@ def closest_cluster_f1(true: Fit, pred: Fit) -> float:
     source="Talburt et al. 2007",
     note=COUNTS,
     labelled_only=True,
-    use="Use it to compare with entity-resolution papers that report the Talburt–Wang index; otherwise use f1.",
-    caution="It only counts cells: a cell of one item has the same weight as a cell of a thousand items.",
+    use="Use this score to compare with entity-resolution papers that report the Talburt–Wang index; otherwise use f1.",
+    caution="The score only counts cells: a cell of one item has the same weight as a cell of a thousand items.",
     worked="sqrt(2 * 2) / 3",
     example="""
     >>> score = talburt_wang(list("aabb"), [1, 2, 2, 2])
@@ -248,7 +252,7 @@ def closest_cluster_f1(true: Fit, pred: Fit) -> float:
     """,
 )
 def talburt_wang(n_items: int, n_cells: int, n_true: int, n_pred: int) -> float:
-    """Talburt–Wang index, computed only from the numbers of clusters and of their overlaps."""
+    """Talburt–Wang index, computed only from the numbers of clusters on each side and the number of their overlaps."""
     return math.sqrt(n_true * n_pred) / n_cells
 
 
@@ -264,8 +268,8 @@ def slopes_of_k(p: Floats | float, r: Floats | float, beta: float) -> tuple[Any,
     slopes=slopes_of_k,
     source="Barnes 2015",
     note="",
-    use="Use it to compare with papers that report the K measure: the geometric mean of precision and recall.",
-    caution="It is never smaller than f1: do not compare it with F1 scores reported by others.",
+    use="Use this score to compare with papers that report the K measure: the geometric mean of precision and recall.",
+    caution="The K measure is never smaller than f1: do not compare it with F1 scores reported by others.",
     example="""
     >>> score = k_measure(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
     >>> round(score, 6)  # sqrt(3/4 * 1/2)
@@ -285,9 +289,9 @@ def k_measure(p: Floats | float, r: Floats | float, beta: float) -> Floats | flo
     source="van Dongen 2000",
     labelled_only=True,
     weights_inside=True,
-    use="Use it if you want a metric distance that counts moves of items; basic_merge_distance counts steps on whole"
-    " clusters.",
-    caution="It is in the unit of the weights: do not compare it between data sets of different sizes.",
+    use="Use this score if you want a metric distance that counts moves of items; basic_merge_distance counts steps on"
+    " whole clusters.",
+    caution="The score is in the unit of the weights: do not compare its values between data sets of different sizes.",
     worked="2 * 4 - (2 + 1) - (2 + 1)",
     example="""
     >>> split_join(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # 2 * 8 - (2 + 2 + 2) - (2 + 2)
@@ -304,18 +308,19 @@ def split_join(true: Fit, pred: Fit) -> float:
     of="pairing by weight",
     source="Meila and Heckerman 2001",
     pairs_clusters=True,
-    use="Use it where each cluster represents one class, as in unsupervised classification; for many clusters, use f1.",
+    use="Use this score where each cluster represents one class, as in unsupervised classification; for many clusters,"
+    " use f1.",
     caution="Only one part of a split true cluster earns credit, and the search for the pairing can take long where"
     " many clusters are connected through common items.",
     worked="(2 + 1) / 4",
     example="""
-    The best pairing does not use the largest cell, which is that of a and 1: it has 3 items, but if these two are
-    paired, b and 2 have no partner. Pairing a with 2 and b with 1 covers 2 + 2 items.
+    The best pairing does not use the largest cell, which has the 3 items that a and 1 share: if a and 1 are paired, b
+    and 2 have no partner. Pairing a with 2 and b with 1 covers 2 + 2 items.
 
     >>> matching_accuracy(list("aaaaabbc"), [1, 1, 1, 2, 2, 1, 1, 3])  # a with 2, b with 1, c with 3
     0.625
     """,
 )
 def matching_accuracy(best: float, every: float) -> float:
-    """Share of the items in both clusters of a pair, in the best one-to-one pairing of true and predicted clusters."""
+    """Share of items in both clusters of a pair, for the best one-to-one pairing of true and predicted clusters."""
     return best / every

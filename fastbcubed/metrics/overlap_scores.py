@@ -148,10 +148,9 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
         source="Rosales-Méndez and Ramírez-Cruz 2013",
         options={"match": match, "similarity": similarity},
         covers_only=True,
-        use="Use it for overlapping clusters where it matters not only how many clusters two items share, but also"
-        " which ones; f1 counts only how many.",
-        caution='Its two variants, match="global" and match="pair", give different scores: say which of them you'
-        " report.",
+        use="Use this score for overlapping clusters where it matters not only how many clusters two items share, but"
+        " also which clusters; f1 considers only the number of shared clusters.",
+        caution='The variants match="global" and match="pair" give different scores: say which of the two you report.',
     )
     matrix = partial(_matrix, match, similarity)
     of = "where g and c are the numbers of predicted and true clusters that an item and its mate share, and J is the"
@@ -221,9 +220,9 @@ TOLD = (
 )
 MCDAID: dict[str, str] = {
     "source": "McDaid et al. 2011",
-    "use": "Use it to compare with papers on overlapping communities; omega, unlike this score, is adjusted for"
+    "use": "Use this score to compare with papers on overlapping communities; omega, unlike this score, is adjusted for"
     " chance.",
-    "caution": "It considers only the best counterpart of each cluster.",
+    "caution": "The score considers only the best counterpart of each cluster.",
 }
 of_entropies = partial(overlap.of_sums, of="entropies of clusters")
 
@@ -235,8 +234,9 @@ of_entropies = partial(overlap.of_sums, of="entropies of clusters")
     of="shared clusters",
     low=-inf,
     source="Collins and Dent 1988",
-    use="Use it for overlapping clusters where 0 should mean chance; without overlap, it equals adjusted_rand.",
-    caution="If clusters are many and small, pairs that share no cluster on either side dominate it.",
+    use="Use this score for overlapping clusters where 0 should mean chance; without overlap, omega equals"
+    " adjusted_rand.",
+    caution="If clusters are many and small, pairs that share no cluster on either side dominate the score.",
     worked="(3/6 - (4 * 3 + 2 * 3) / 36) / (1 - (4 * 3 + 2 * 3) / 36)",
     example="""
     >>> omega(list("aabb"), [1, 1, 1, 2])  # 3 of 6 pairs agree; expected (2 * 3 + 4 * 3) / 6**2
@@ -254,8 +254,8 @@ def omega(all_pairs: int, same: int, expected: int) -> float:
     "1 - ((mean over true clusters of H(X|Y) / H(X)) + mean over predicted clusters of H(X|Y) / H(X)) / 2,"
     f" {TOLD}; 0/0 is 1",
     source="Lancichinetti et al. 2009",
-    use="Use it to compare with papers on overlapping communities that report the original overlapping NMI; otherwise"
-    " use onmi_max.",
+    use="Use this score to compare with papers on overlapping communities that report the original overlapping NMI;"
+    " otherwise use onmi_max.",
     caution="Each cluster counts once, and the score can be high for unrelated clusterings, which onmi_max was designed"
     " to correct.",
     worked="1 - (1.3774 / 2 + 1.2326 / 2) / 2",
@@ -268,8 +268,8 @@ def omega(all_pairs: int, same: int, expected: int) -> float:
 def onmi_lfk(true: Left, pred: Left) -> float:
     """Overlapping normalized mutual information: mean share of a cluster's entropy that its best counterpart explains.
 
-    A cluster of all items has no entropy and counts as one about which nothing is known. Two identical clusterings
-    that consist of such a cluster therefore score 0.
+    A cluster of all items has no entropy and counts as not explained at all. Two identical clusterings that consist of
+    one cluster of all items therefore score 0.
     """
     return 1.0 - (true.shares / true.clusters + pred.shares / pred.clusters) / 2
 

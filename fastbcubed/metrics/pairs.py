@@ -40,10 +40,10 @@ of_pairs = partial(pairs.of_sums, of="pairs")
 of_wrong_pairs = partial(pairs.of_sums, of="wrong pairs")
 #: Advice on counts of pairs.
 OF_COUNTS = (
-    "Use it where you need counts of pairs, for example to price links or to compute a score of your own;"
-    " pair_precision and pair_recall are the corresponding shares."
+    "Use this score where you need counts of pairs, for example to price links or to compute a score of your own;"
+    " pair_precision and pair_recall are the corresponding shares of pairs."
 )
-LARGE_CLUSTERS = "A few large clusters dominate it, and it ignores singletons."
+LARGE_CLUSTERS = "A few large clusters dominate the score, and it ignores singletons."
 
 
 def share(part: Number, whole: Number) -> Number:
@@ -57,7 +57,7 @@ def share(part: Number, whole: Number) -> Number:
     "TP",
     high=inf,
     use=OF_COUNTS,
-    caution="It grows with the squares of cluster sizes: a few large clusters dominate it.",
+    caution="The number grows with the squares of cluster sizes: a few large clusters dominate it.",
     example="""
     >>> pair_tp(list("aaabb"), [1, 1, 2, 2, 2])  # one pair of a, one of b
     2.0
@@ -73,7 +73,8 @@ def pair_tp(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     high=inf,
     best="lower",
     use=OF_COUNTS,
-    caution="It grows with the squares of cluster sizes: one large wrong merge outweighs thousands of small ones.",
+    caution="The number grows with the squares of cluster sizes: one large wrong merge outweighs thousands of small"
+    " ones.",
     example="""
     >>> pair_fp(list("aaabb"), [1, 1, 2, 2, 2])  # an a with each b
     2.0
@@ -89,8 +90,8 @@ def pair_fp(fp: Number, fn: Number) -> Number:
     high=inf,
     best="lower",
     use=OF_COUNTS,
-    caution="It grows with the squares of cluster sizes: one large cluster that is split outweighs thousands of small"
-    " ones.",
+    caution="The number grows with the squares of cluster sizes: one large cluster that is split outweighs thousands of"
+    " small ones.",
     example="""
     >>> pair_fn(list("aaabb"), [1, 1, 2, 2, 2])  # an a from each other a
     2.0
@@ -120,9 +121,9 @@ def pair_tn(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 @of_pairs(
     "TP / (TP + FP), 1 if no pair is within a predicted cluster",
-    use="Use it where people judge links: it is the share of the predicted links that are right; precision is the"
-    " counterpart by item.",
-    caution="One large wrong merge dominates it, and it ignores singletons.",
+    use="Use this score where people judge links: it is the share of the predicted links that are right; precision is"
+    " the counterpart for items.",
+    caution="One large wrong merge dominates the score, and it ignores singletons.",
     example="""
     >>> pair_precision(list("aaabb"), [1, 1, 2, 2, 2])  # 2 / (2 + 2)
     0.5
@@ -135,9 +136,9 @@ def pair_precision(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 @of_pairs(
     "TP / (TP + FN), 1 if no pair is within a true cluster",
-    use="Use it where people judge links: it is the share of the true links that were found; recall is the counterpart"
-    " by item.",
-    caution="A few large true clusters dominate it, and it ignores singletons.",
+    use="Use this score where people judge links: it is the share of the true links that were found; recall is the"
+    " counterpart for items.",
+    caution="A few large true clusters dominate the score, and it ignores singletons.",
     example="""
     >>> pair_recall(list("aaabb"), [1, 1, 2, 2, 2])  # 2 / (2 + 2)
     0.5
@@ -150,10 +151,10 @@ def pair_recall(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 @of_pairs(
     "2 TP / (2 TP + FP + FN), 1 if no pair is within a cluster on either side",
-    use="Use it to compare with linkers that report pairwise F1; together with f1, it shows whether large clusters"
-    " dominate.",
-    caution="A few large clusters dominate it, and it ignores singletons; it violates two of the four constraints of"
-    " Amigó et al.",
+    use="Use this score to compare with linkers that report pairwise F1; together with f1, it shows whether large"
+    " clusters dominate.",
+    caution="A few large clusters dominate the score, and it ignores singletons; it violates two of the four"
+    " constraints of Amigó et al.",
     example="""
     >>> pair_f1(list("aaab"), [1, 1, 1, 1])  # 2 * 1/2 * 1 / (1/2 + 1), with P = 3 / 6
     0.6666666666666666
@@ -171,8 +172,9 @@ def pair_f1(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 @of_pairs(
     "(TP + TN) / (TP + FP + FN + TN), 1 if there is one item",
     source="Rand 1971",
-    use="Use it to compare with papers that report it; adjusted_rand corrects it for chance.",
-    caution="With many clusters, nearly all pairs are correctly separated, so it is close to 1 for almost any"
+    use="Use this score to compare with papers that report the Rand index; adjusted_rand corrects the index for"
+    " chance.",
+    caution="With many clusters, nearly all pairs are correctly separated, so the score is close to 1 for almost any"
     " prediction.",
     example="""
     >>> rand(list("aaabb"), [1, 1, 2, 2, 2])  # (2 + 4) / 10
@@ -190,9 +192,9 @@ def rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     " single cluster, or both consist of singletons",
     low=-1.0,
     source="Hubert and Arabie 1985",
-    use="Use it to compare partitions with few clusters, such as those of k-means, where 0 should mean chance; for"
-    " many small clusters use f1.",
-    caution="A few large clusters dominate it, and with many clusters it approaches pair_f1.",
+    use="Use this score to compare partitions with few clusters, such as those of k-means, where 0 should mean chance;"
+    " for many small clusters use f1.",
+    caution="A few large clusters dominate the score, and with many clusters it approaches pair_f1.",
     example="""
     >>> score = adjusted_rand(list("aaabb"), [1, 1, 2, 2, 2])
     >>> round(score, 12)  # 2 * (2 * 4 - 2 * 2) / (4 * 6 + 4 * 6) = 1/6
@@ -207,7 +209,8 @@ def adjusted_rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 @of_pairs(
     "TP / (TP + FP + FN), 1 if no pair is within a cluster on either side",
-    use="Use it to compare with papers that report the Jaccard index of pairs; it ranks predictions as pair_f1 does.",
+    use="Use this score to compare with papers that report the Jaccard index of pairs; it ranks predictions as pair_f1"
+    " does.",
     caution=LARGE_CLUSTERS,
     example="""
     >>> pair_jaccard(list("aaab"), [1, 1, 1, 1])  # 3 / (3 + 3 + 0)
@@ -222,7 +225,7 @@ def pair_jaccard(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 @of_pairs(
     "sqrt(P R), with P = pair_precision and R = pair_recall",
     source="Fowlkes and Mallows 1983",
-    use="Use it to compare with papers that report the Fowlkes–Mallows index; it is the geometric mean of"
+    use="Use this score to compare with papers that report the Fowlkes–Mallows index; it is the geometric mean of"
     " pair_precision and pair_recall.",
     caution=LARGE_CLUSTERS,
     example="""
@@ -237,8 +240,9 @@ def pair_jaccard(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
             >>> fowlkes_mallows_score(list("ab"), [1, 2])
             1.0
             """,
-            note=f"{LIKE_SKLEARN} The exception is singletons on both sides, for which scikit-learn returns 0. They are"
-            " the same clustering, so this function returns 1, as the other scores of this family do.",
+            note=f"{LIKE_SKLEARN} The exception is singletons on both sides, for which scikit-learn returns 0. Two"
+            " clusterings of singletons are identical, so this function returns 1, as the other scores of its family"
+            " do.",
         )
     },
 )
@@ -252,9 +256,9 @@ def pair_fowlkes_mallows(tp: Number, fp: Number, fn: Number, tn: Number) -> Numb
     high=inf,
     best="lower",
     source="Mirkin 1996",
-    use="Use it if you want a metric distance between partitions that counts pairs; variation_of_information is a"
-    " metric distance in bits.",
-    caution="It is a number of pairs: do not compare it between data sets.",
+    use="Use this score if you want a metric distance between partitions that counts pairs; variation_of_information is"
+    " a metric distance in bits.",
+    caution="The score is a number of pairs: do not compare its values between data sets.",
     example="""
     >>> mirkin(list("aaabb"), [1, 1, 2, 2, 2])  # 2 * (2 + 2)
     8.0

@@ -39,33 +39,33 @@ def pointwise_score(
     ----------
     formula : callable
         A function of `(tp, fp, fn, tn)`, float64 arrays of one shape, that works element by element and returns an
-        array of that shape. The four are the total weights of the items that share an item's cluster on both sides
-        (including itself), only on the predicted side, only on the true side, and on neither.
+        array of that shape. The arrays are the total weights of the items that share an item's cluster on both sides
+        (including the item itself), only on the predicted side, only on the true side, and on neither side.
     labels_true, labels_pred : array-like of shape (n_items,)
-        Cluster label of each item, both in the same item order.
+        Cluster label of each item, in the same order on both sides.
     sample_weight : array-like of shape (n_items,), optional
-        Positive weight of each item, inside the clusters and in the mean.
+        Positive weight of each item, used within clusters and in the mean over items.
     contingency : Contingency, optional
-        The cells, as returned by `fastbcubed.contingency`, instead of labels and weights. If it counts items outside
-        the truth, `tn` is None.
+        The cells, as returned by `fastbcubed.contingency`, instead of labels and weights. If the contingency counts
+        items outside the truth, `tn` is None.
 
     Returns
     -------
     float
-        The mean, weighted if there are weights.
+        The mean over items, weighted if there are weights.
 
     Raises
     ------
     FastBCubedError
-        If there are no items, if the two sides differ in length, or if a label or a weight is
-        missing or invalid. The errors listed below are subclasses of it.
+        If there are no items, if the two sides differ in length, or if a label or a weight is missing or invalid. The
+        errors listed below are subclasses of FastBCubedError.
     OptionError
         If the formula is not callable, or if labels and a contingency are both given or both missing.
 
     Notes
     -----
-    All items of a cell have the same matrix, so the formula is called for blocks of cells. One pass over the items
-    counts the cells; the rest takes time proportional to the number of cells.
+    All items of a cell have the same confusion matrix, so the formula is called on blocks of cells. One pass over the
+    items counts the cells; all later steps take time proportional to the number of cells.
 
     References
     ----------
@@ -73,8 +73,8 @@ def pointwise_score(
 
     Examples
     --------
-    In this Tversky index, a missing item counts half as much as a wrong one. The matrices (tp, fp, fn, tn)
-    of the four pairs of items are (2, 0, 2, 4), (2, 2, 2, 2), (2, 2, 2, 2) and (2, 0, 2, 4).
+    In the Tversky index below, a missing item counts half as much as a wrong item. The matrices (tp, fp, fn, tn) of
+    the four pairs of items are (2, 0, 2, 4), (2, 2, 2, 2), (2, 2, 2, 2) and (2, 0, 2, 4).
 
     >>> def tversky(tp, fp, fn, tn):
     ...     return tp / (tp + fp + fn / 2)
@@ -101,7 +101,7 @@ def pair_confusion_matrix(
     Parameters
     ----------
     labels_true, labels_pred : array-like of shape (n_items,)
-        Cluster label of each item, both in the same item order.
+        Cluster label of each item, in the same order on both sides.
     sample_weight : array-like of shape (n_items,), optional
         Positive weight of each item; a pair then counts as the product of its items' weights.
     contingency : Contingency, optional
@@ -110,9 +110,10 @@ def pair_confusion_matrix(
     Returns
     -------
     ndarray of shape (2, 2)
-        The first row counts pairs in different true clusters, the second pairs in the same true cluster; the columns
-        count pairs in different predicted clusters and in the same predicted cluster. Pairs are ordered, so every two
-        items count twice. The dtype is int64, object (Python integers) if int64 is too small, or float64 with weights.
+        The first row counts pairs in different true clusters, and the second row pairs in the same true cluster. The
+        first column counts pairs in different predicted clusters, and the second column pairs in the same predicted
+        cluster. Pairs are ordered, so every two items count twice. The dtype is int64, object (Python integers) if
+        int64 is too small, or float64 with weights.
 
     Raises
     ------
@@ -120,11 +121,12 @@ def pair_confusion_matrix(
         If there are no items, if the two sides differ in length, or if a label or a weight is missing
         or invalid.
     MetricError
-        If the contingency counts items outside the truth, or if it has weights but not the items.
+        If the contingency counts items outside the truth, or if it has weights without the items.
 
     Notes
     -----
-    Values agree with those of scikit-learn, which takes no weights and silently overflows int64 above 3e9 items.
+    Values agree with those of scikit-learn's function, which takes no weights and silently overflows int64 above 3e9
+    items.
 
     Examples
     --------
@@ -164,8 +166,8 @@ def exact_match(
     Parameters
     ----------
     labels_true, labels_pred : array-like of shape (n_items,), dict or Clustering
-        Cluster label of each item, or a set of labels for each, both in the same item order; or a dict from
-        item to cluster or set of clusters; or a clustering with a row per membership.
+        Cluster label or set of labels of each item, in the same order on both sides; or a dict from item to cluster or
+        set of clusters; or a clustering with a row per membership.
     contingency : Contingency, optional
         The cells, as returned by `fastbcubed.contingency`, instead of labels.
 
@@ -173,20 +175,20 @@ def exact_match(
     -------
     ExactMatch
         Named tuple (precision, recall, f1): the shares of predicted and of true clusters that also occur on the other
-        side, and their F1. All are 1 if and only if the clusterings are identical.
+        side, and their F1. All three values are 1 if and only if the clusterings are identical.
 
     Raises
     ------
     FastBCubedError
-        If there are no items, if the two sides differ in length, or if a label is missing or invalid. The
-        errors listed below are subclasses of it.
+        If there are no items, if the two sides differ in length, or if a label is missing or invalid. The errors
+        listed below are subclasses of FastBCubedError.
     OptionError
         If labels and a contingency are both given or both missing.
 
     Notes
     -----
     If clusters overlap, CICE-BCubed and other scores can be 1 for clusterings that differ in how often a cluster
-    occurs; this score cannot. Weights make no difference.
+    occurs, but the exact match cannot. Weights make no difference to the exact match.
 
     Examples
     --------
@@ -219,11 +221,11 @@ def merge_distance(
     Parameters
     ----------
     labels_true, labels_pred : array-like of shape (n_items,)
-        Cluster label of each item, both in the same item order.
+        Cluster label of each item, in the same order on both sides.
     split_cost, merge_cost : float or callable
         The cost of splitting a cluster into two blocks, and of merging two blocks. A function takes the sizes of the
-        blocks, two float64 arrays of one shape, and returns the cost of each pair. The total cost must not depend on
-        the order of the steps: f(x, y) = f(y, x) and f(x, y) + f(x + y, z) = f(x, z) + f(x + z, y).
+        blocks, two float64 arrays of one shape, and returns the cost of each pair of blocks. The total cost must not
+        depend on the order of the steps: f(x, y) = f(y, x) and f(x, y) + f(x + y, z) = f(x, z) + f(x + z, y).
     sample_weight : array-like of shape (n_items,), optional
         Positive weight of each item; the size of a block is then its weight.
     contingency : Contingency, optional
@@ -232,13 +234,13 @@ def merge_distance(
     Returns
     -------
     float
-        The cost; 0 if the clusterings are identical and, if all costs are positive, only then.
+        The total cost, which is 0 for identical clusterings and, if all costs are positive, for no others.
 
     Raises
     ------
     FastBCubedError
-        If there are no items, if the two sides differ in length, or if a label or a weight is missing
-        or invalid. The errors listed below are subclasses of it.
+        If there are no items, if the two sides differ in length, or if a label or a weight is missing or invalid. The
+        errors listed below are subclasses of FastBCubedError.
     OptionError
         If a cost is neither a number nor a function, or labels and a contingency are both given or both
         missing.
@@ -249,11 +251,11 @@ def merge_distance(
 
     Notes
     -----
-    Every predicted cluster is split into its cells, and the cells of every true cluster are merged. With costs of 1,
-    the total is `basic_merge_distance`. With a cost of x * y for splits and 0 for merges, it is the number of pairs
-    that are wrongly together, `pair_fp`; with the costs exchanged, it is `pair_fn`. With h(x + y) - h(x) - h(y) for
-    both, where h(x) = x / n * log2(x / n), it is the variation of information. The run time is proportional to the
-    number of cells.
+    Every predicted cluster is split into its cells, and the cells of every true cluster are merged. If every split and
+    merge costs 1, the total cost is `basic_merge_distance`. If a split costs x * y and a merge 0, the total cost is the
+    number of pairs that are wrongly together, `pair_fp`; if a split costs 0 and a merge x * y, the total cost is
+    `pair_fn`. If both cost h(x + y) - h(x) - h(y), where h(x) = x / n * log2(x / n), the total cost of splits and
+    merges is the variation of information. The run time is proportional to the number of cells.
 
     References
     ----------

@@ -642,7 +642,7 @@ def test_metrics_in_full(capsys) -> None:
     out = capsys.readouterr().out
     assert "mcc (pointwise; -1 to 1; higher is better)" in out
     assert "elm_mean_f1 (elm; 0 to 1" in out and "BCubed Revisited" in out
-    assert "This is the same score as f1." in out
+    assert "The score is the same as f1." in out
 
 
 @pytest.mark.slow

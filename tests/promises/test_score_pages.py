@@ -78,7 +78,7 @@ def test_what_a_formula_looks_like() -> None:
 def test_pages_say_when_to_use_a_score(name: str) -> None:
     """In a sentence, before the one or two that say when not, with a link to another score."""
     text, page = METRICS[name].use, score_page(METRICS[PAGE[name]])
-    assert text.startswith("Use it ") and text.endswith(".") and text.count(". ") == 0
+    assert text.startswith("Use this score ") and text.endswith(".") and text.count(". ") == 0
     assert "](" in linked(text, PAGE[name])
     assert f"{linked(text, PAGE[name])}\n\n{linked(METRICS[name].caution, PAGE[name])}" in page
 
