@@ -70,92 +70,96 @@ def evaluate(
     Parameters
     ----------
     truth, prediction : Clustering, table, path, dict, or array-like of shape (n_items,)
-        A table has one row per item and is joined by item. It may be a data frame, a lazy frame, an Arrow table or
-        data set, anything that exports an Arrow stream, a relation or result of DuckDB, or a frame of Splink. It may
-        also be read from Parquet, Arrow IPC, CSV or JSON lines: pass the path or URI of a file or directory, a list of
-        these, a glob, a pipe, or "-" for standard input. A dict maps items to clusters. Two arrays of labels
-        correspond by position; with `overlapping`, so do two lists with a set of labels for each item. With `table`,
-        pass the names of two of its columns.
-    item, cluster : str, list of str, or tuple of two of these
-        Columns of items and clusters: one name, or a pair (truth's, prediction's); a list makes a composite id. The
-        parts of a composite id are matched by name if both sides have the same names; otherwise, and in a pair of
-        lists, by position. If a table lacks the default name, its only remaining column is used, or the column that
-        Splink, Zingg, dedupe or Senzing writes; a note in `Evaluation.warnings` says so.
+        A table has one row per item, and tables are joined by item. A table may be a data frame, a lazy frame, an Arrow
+        table or data set, anything that exports an Arrow stream, a DuckDB relation or result, or a Splink frame. To
+        read a table from Parquet, Arrow IPC, CSV or JSON lines, pass the path or URI of a file or directory, a list of
+        paths or URIs, a glob, a pipe, or "-" for standard input. A dict maps items to clusters. Two arrays of labels
+        correspond by position; with `overlapping`, two lists with a set of labels for each item also correspond by
+        position. With `table`, pass the names of two columns of the table.
+    item, cluster : str, list of str, or tuple of two such values
+        Columns of items and clusters: one name for both sides, or a pair of names for truth and prediction. A list of
+        names makes a composite id. The parts of a composite id are matched by name if both sides have the same names;
+        otherwise, and in a pair of lists, the parts are matched by position. If a table has no column of the default
+        name, its only remaining column is used, or the column that Splink, Zingg, dedupe or Senzing writes, and a note
+        in `Evaluation.warnings` says so.
     weight : str, array-like of shape (n_items,), or table, optional
-        A column of the truth (or, if the truth has none, of the prediction), weights by position, or a table or dict
-        from item to weight. Weights must be from 1e-120 to 1e120; a common factor of all weights changes no score.
+        A column of the truth (or, if the truth has no such column, of the prediction), weights by position, or a table
+        or dict from item to weight. Weights must be between 1e-120 and 1e120. Multiplying all weights by a common
+        factor changes no score.
     slices : str, Bins, tuple of these, mapping, or a list of several of these
-        Slices to score now; see `Evaluation.slices`. A tuple of names is one crossed slicing, a list of names is
-        several slicings. Masks refer to the truth's rows or, with overlapping clusters, to the items listed by
+        Slices to score with the evaluation; see `Evaluation.slices`. A tuple of names is one crossed slicing; a list of
+        names is several slicings. Masks refer to the truth's rows or, with overlapping clusters, to the items listed by
         `Evaluation.items`.
     attributes : table, optional
-        Attributes to slice by, by item or by position, in addition to those of the tables passed.
+        Attributes to slice by, matched by item or by position, in addition to the attributes in the other tables
+        passed.
     metrics : str, callable, or iterable of these, optional
         Scores, families ("pointwise", "matching", ...), "all", or formulas ``f(tp, fp, fn, tn)``. The
         default is precision, recall, f1, mean_f1, jaccard_distance, over_merge_rate and under_merge_rate.
     beta : float
         Weight of recall in F; any value other than 1 adds fbeta and mean_fbeta.
     weighting : {"pointwise", "outer"}
-        Whether weights count both inside each item's confusion matrix and in the mean, or only in the mean, in which
-        case they may be zero.
+        Whether weights count both inside each item's confusion matrix and in the mean, or only in the mean ("outer").
+        Outer weights may be zero.
     unmatched : {"drop", "raise", "singleton", "outside"} or dict
-        Policy for items missing from one side; a dict has one policy for "truth" and one for "prediction". "outside"
-        is for prediction-only items: they are not scored, but count as false positives for the items they are
+        Policy for items missing from one side; a dict has a policy for "truth" and a policy for "prediction". "outside"
+        is for prediction-only items, which are then not scored, but count as false positives for the items they are
         clustered with. The default is "drop", except that truth-only items become singletons if the prediction was
         built from links without a list of all items.
     nulls : {"raise", "singleton", "drop"}
-        Policy for items with a null cluster. "drop" treats the item as missing from that side, so `unmatched` applies.
-        This is the usual choice with `table`, where an item of only one side has a null on the other. An item with both
-        a null and a cluster is an error, as is an item in two clusters.
+        Policy for items with a null cluster. "drop" treats an item with a null cluster as missing from that side, so
+        `unmatched` applies. "drop" is the usual choice with `table`, where an item that only one side has is null on
+        the other side. An item with both a null and a cluster on a side is an error, and so is an item in two clusters.
     duplicates : {"raise", "drop"}
         Policy for rows that repeat an earlier row.
     noise : object, optional
-        A label, such as -1, whose items are treated as singletons; or a dict with such a label for "truth",
+        A label, such as -1, whose items are treated as singletons; or a dict with a noise label for "truth",
         "prediction" or both.
     overlapping : bool
-        Whether items may be in several clusters: tables then have a row per membership (or a list of
-        clusters per item), and the scores are those of Extended BCubed; see `extended_bcubed`.
+        Whether items may be in several clusters. Overlapping clusterings have a row per membership (or a list of
+        clusters per item) and are scored by Extended BCubed; see `extended_bcubed`.
     max_pairs : float
         The maximum number of pairs of cells to compare; applies only with `overlapping`.
     table : table or path, optional
         One table with both labels of each item.
     out : path, optional
-        A directory to write the result to; see `Evaluation.save`. Write access is checked
-        before scoring starts.
+        A directory to write the result to; see `Evaluation.save`. Write access is checked before scoring starts.
     keep : {"scores", "cells", "items"}, optional
-        How much of the result to write to `out` and, with the disk engine, how much to keep. The default is
-        "cells"; if neither `out` nor `repairs` is given and the cells do not fit on disk, it is "scores", and a note
-        says so.
+        How much of the result to write to `out` and, with the disk engine, how much of it remains available. The
+        default is "cells". If neither `out` nor `repairs` is given and the cells do not fit on disk, the default is
+        "scores", and a note says so.
     repairs : int
         Number of repairs to write as ``repairs.parquet``, which requires `out`; see `Evaluation.repairs`.
     paths : bool
-        Whether the result, its pages and its saved files contain the paths of files as given. If False, they contain
-        only file names, without their location on the machine. Saved results never need the paths, because items and
-        attributes are in the saved files.
+        Whether the result, its reports and its saved files contain the paths of input files as given. If False, only
+        the names of input files are included, not their location on the machine. Saved results never need the paths of
+        input files, because the items and attributes are saved.
     engine : {"memory", "disk", "spark"}, optional
-        Where the work is done. The disk engine reads files block by block and spills what does not fit in memory. It
-        reads the input again to find cluster labels that are not integers. By default, it is used for Parquet and
-        Arrow IPC files that would not fit in memory, and for labels, dicts and frames whose rows would not fit within
-        the `memory_limit`, if one is set. Overlapping clusterings are scored only in memory, which takes about 160
-        bytes per row, or 320 bytes if the result is saved. The disk engine writes record-batch readers, data sets and
-        relations of DuckDB to disk while reading them; the memory engine reads them whole. Spark DataFrames are scored
-        on Spark, through the DataFrame API only, so Spark Connect works. They are read two or three times, so persist
-        those that are expensive to compute. With them, `attributes` and a `weight` by item are DataFrames too, and
-        `out` may be a URI; neither scores that need all cells at once nor subsets by name are computed.
+        The engine that does the work. The disk engine reads files block by block and spills data that do not fit in
+        memory. To find cluster labels that are not integers, the disk engine reads the input again. By default, the
+        disk engine is used for Parquet and Arrow IPC files that would not fit in memory, and for labels, dicts and
+        frames whose rows would not fit within `memory_limit`, if a limit is set. Overlapping clusterings are scored
+        only in memory, which takes about 160 bytes per row, or 320 bytes per row if the result is saved. The disk
+        engine copies record-batch readers, data sets and DuckDB relations to disk while reading them; the memory engine
+        reads them into memory. Spark DataFrames are scored on Spark, through the DataFrame API only, so Spark Connect
+        works. Spark DataFrames are read two or three times, so persist DataFrames that are expensive to compute. On
+        Spark, `attributes` and a `weight` by item must be DataFrames too, and `out` may be a URI. Scores that need all
+        cells at once, and named subsets, are not available on Spark.
     memory_limit : int or str, optional
         Bytes that the disk engine may use, or a string such as "2GiB"; by default, half of the memory still available
-        to the process. CSV or JSON lines that need more than the limit raise an error, even if no engine is named;
-        with ``engine="memory"``, so does any other input.
+        to the process. CSV or JSON lines that need more memory than the limit raise an error, even if no engine is
+        named. With ``engine="memory"``, any input that needs more memory than the limit raises an error.
     spill_dir : path, optional
         Directory for the disk engine's spilled files, which are removed at the end; /var/tmp by default.
     threads : int, optional
-        Number of threads; by default, as many as the process has cores. Scores do not depend on this number.
+        Number of threads; by default, the number of cores of the process. Scores do not depend on the number of
+        threads.
     progress : bool or callable, optional
-        Whether to show progress on stderr; by default only on a terminal. A callable is passed a
-        `fastbcubed.progress.Progress` after every block: `stage`, `done` of `total` blocks, `seconds`, `rows` of
-        `total_rows`, bytes `spilled`, and `rows_per_second` and `seconds_left` computed from these. With the disk
-        engine, and for large work in memory, the first `Progress` has the stage "plan", and its `message` says how the
-        work will be done and what it needs.
+        Whether to show progress on stderr; by default only on a terminal. A callable receives a
+        `fastbcubed.progress.Progress` after every block, with the attributes `stage`, `done` and `total` (blocks),
+        `seconds`, `rows`, `total_rows`, `spilled` (bytes), `rows_per_second` and `seconds_left`. With the disk engine,
+        and for large inputs in memory, the first `Progress` has the stage "plan", and its `message` says how the work
+        will be done and what resources it needs.
 
     Returns
     -------
@@ -164,13 +168,11 @@ def evaluate(
     Raises
     ------
     FastBCubedError
-        A subclass of it is raised, whose message says what is wrong with the input, where, and what to do.
+        A subclass of FastBCubedError is raised. The message says what is wrong with the input, where, and what to do.
 
-    Notes
-    -----
-    All items that share a true and a predicted cluster share one confusion matrix. So each item is visited only once,
-    to count the cells, and the run time is proportional to the number of items. Peak memory, in addition to the input,
-    is about 24 bytes per item (16 without weights) and 36 bytes per cell.
+    Notes ----- All items that share a true and a predicted cluster share one confusion matrix, so each item is visited
+    only once, to count the cells. The run time is proportional to the number of items. Peak memory, in addition to the
+    input, is about 24 bytes per item (16 bytes without weights) and 36 bytes per cell.
 
     References
     ----------
@@ -286,7 +288,7 @@ def contingency(
 ) -> Contingency:
     """Return the cells of the contingency table: pairs of a true and a predicted cluster that share items.
 
-    The parameters are those of `evaluate`.
+    The parameters are the same as for `evaluate`.
 
     Returns
     -------
@@ -344,18 +346,17 @@ def extended_bcubed(truth: Any, prediction: Any, *, weight: Any = None, **option
     FastBCubedError
         In the same cases as for `evaluate`.
 
-    Notes
-    -----
-    Let g and c be the numbers of predicted and of true clusters that an item shares with another item or with itself.
-    The precision of the item is the mean of min(g, c) / g over the items with g > 0; its recall is the mean of
-    min(g, c) / c over the items with c > 0. Every item counts once in these means, by its weight, no matter how many
-    clusters it shares. A cluster that occurs twice counts twice.
+    Notes ----- For two items, or an item and itself, let g be the number of predicted clusters and c the number of true
+    clusters that contain both. The precision of an item is the mean of min(g, c) / g over all items with g > 0, and its
+    recall is the mean of min(g, c) / c over all items with c > 0. In these means, every item counts once, by its
+    weight, no matter how many clusters the two items share. A cluster that occurs twice counts twice.
 
-    Items in the same clusters on both sides form one cell. Pairs with g and c of 0 or 1 are counted through the
-    intersections of true and predicted clusters; the cost is the sum, over cells, of the number of true clusters times
-    the number of predicted clusters. Other pairs are found through pairs of clusters that two cells share or, for a
-    cell with more than 8 clusters on a side, by searching all of these clusters except the largest. So a cluster of a
-    million items costs a million steps, no matter how many of its items are in a second cluster.
+    Items in the same clusters on both sides form one cell. Pairs of items whose g and c are both 0 or 1 are counted
+    through the intersections of true and predicted clusters; the cost is the sum, over cells, of the number of true
+    clusters times the number of predicted clusters. Pairs of items with a larger g or c are found through pairs of
+    clusters that two cells share or, for a cell with more than 8 clusters on a side, by searching all clusters of the
+    cell except the largest. A cluster of a million items therefore costs a million steps, no matter how many of its
+    items are in a second cluster.
 
     References
     ----------
@@ -396,28 +397,27 @@ def cice_bcubed(
         Weight of each item.
     match : {"global", "pair"}
         "global" matches a cluster with the most similar of all clusters of the other side, as in the formula of the
-        paper; "pair" with the most similar of those that contain both items, as in its text. Only "pair" satisfies the
-        homogeneity constraint, so use it to rank systems.
+        paper. "pair" matches a cluster with the most similar of the other side's clusters that contain both items, as
+        in the text of the paper. Only "pair" satisfies the homogeneity constraint, so use "pair" to rank systems.
     similarity : {"jaccard", "rand", "f1"}
-        Similarity of two clusters.
+        The measure of similarity of two clusters.
     **options
         Other arguments of `evaluate`.
 
     Returns
     -------
     Evaluation
-        The scores are cice_bcubed_precision, …_recall, …_f1 and …_mean_f1; `definition` states `match`
-        and `similarity`.
+        An evaluation with the scores cice_bcubed_precision, cice_bcubed_recall, cice_bcubed_f1 and cice_bcubed_mean_f1,
+        whose `definition` states `match` and `similarity`.
 
     Raises
     ------
     FastBCubedError
         In the same cases as for `extended_bcubed`.
 
-    Notes
-    -----
-    Each pair of items counts as in `extended_bcubed`, multiplied by the mean similarity of the clusters that the two
-    items share to the matches of these clusters. The run time is about twice that of `extended_bcubed`.
+    Notes ----- Each pair of items counts as in `extended_bcubed`, multiplied by the mean similarity between each
+    cluster that both items share and the cluster matched with it. The run time is about twice that of
+    `extended_bcubed`.
 
     References
     ----------

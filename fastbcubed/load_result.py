@@ -23,7 +23,7 @@ KINDS = {
 
 
 def load(directory: Any, *, check: bool = True, memory_limit: int | str | None = None) -> Any:
-    """Read an evaluation, diff, comparison, sweep or estimates written by `save` or `out=`.
+    """Read an evaluation, diff, comparison, sweep or estimates written by `save` or with `out`.
 
     The files are checked first: they must belong to one result and match their checksums. A damaged result raises an
     error.
@@ -33,26 +33,29 @@ def load(directory: Any, *, check: bool = True, memory_limit: int | str | None =
     directory : path
         The directory in which the result was saved.
     check : bool
-        Whether to read and check all files now. With False, a large evaluation is available at once: overall scores,
-        slices computed by the evaluation, the costliest clusters, repairs and reports need only parts of the files,
-        which are checked page by page as they are read. All files are read and checked when more is requested.
+        Whether to read and check all files at once. With ``check=False``, a large evaluation is available immediately:
+        overall scores, saved slices, the costliest clusters, repairs and reports need only parts of the files. These
+        parts are checked page by page as they are read, and all files are read and checked when other results are
+        requested.
     memory_limit : int or str, optional
-        The memory that the result may take, such as "2GiB"; no limit by default. An evaluation that needs more is
-        read in parts, as with ``check=False``, and anything that needs all of its cells raises an error. Any other
-        result that needs more raises an error. The process may take another 128 MiB.
+        The memory that the result may take, such as "2GiB"; no limit by default. An evaluation that needs more memory
+        than the limit is read in parts, as with ``check=False``, and methods that need all of its cells raise an error.
+        A diff, comparison or other result that needs more memory than the limit raises an error. The process may take
+        128 MiB in addition to the limit.
 
     Returns
     -------
     Evaluation, Diff, Comparison, Sweep, Estimates, EstimatedComparison or PairEstimates
-        The saved result with everything that was kept. An evaluation or diff saved with keep="items" can be sliced by
-        any attribute of its tables or of another table; with "cells", it can be listed by cluster; with "scores", it
-        has overall scores, coverage, summary and the slices computed before. Other results can be shown, converted and
-        reported as before they were saved; requesting data that were not saved raises NotKeptError.
+        The saved result with everything that was kept. An evaluation or diff saved with ``keep="items"`` can be sliced
+        by any attribute of its tables or of another table. With ``keep="cells"``, clusters can be listed. With
+        ``keep="scores"``, overall scores, coverage, summary and the slices computed before saving are available. Other
+        results can be shown, converted and reported in the same way as before saving. Requesting data that were not
+        saved raises NotKeptError.
 
     Raises
     ------
     FileFormatError
-        If the directory has no saved result, files of several results, a damaged result, or a result saved by a
+        If the directory contains no saved result, files of several results, a damaged result, or a result saved by a
         version before 1.0.
     OptionError
         If `directory` is not a path, `check` is neither True nor False, or `memory_limit` is not a size or is too

@@ -366,8 +366,8 @@ MAX_PAIRS = 1e10
 class Contingency:
     """The cells of a contingency table: pairs of a true and a predicted cluster that share items, with their counts.
 
-    `fastbcubed.contingency` and `Contingency.from_cells` create it. Arrays are by cell, with shape (n_cells,), or by
-    cluster code; they are views and must not be modified.
+    Use `fastbcubed.contingency` or `Contingency.from_cells` to create a contingency table. Arrays have one entry per
+    cell, with shape (n_cells,), or one per cluster code. The arrays are views and must not be modified.
 
     Attributes
     ----------
@@ -378,10 +378,10 @@ class Contingency:
     n : ndarray of int
         Number of items of each cell.
     weight : ndarray of float64
-        Total weight of the items of each cell; their number if items have no weights.
+        Total weight of the items of each cell, or the number of items if items have no weights.
     fp, fn : ndarray of float64
-        Weight (number if the weighting is outer) of the items that share only the predicted cluster, or only the true
-        cluster, with an item of the cell; exactly 0 where there are no such items.
+        Weight of the items that share with an item of the cell only the predicted cluster (fp) or only the true cluster
+        (fn); exactly 0 without such items. With outer weighting, fp and fn are numbers of items.
     true_n, pred_n : ndarray of int
         Number of scored items of each cluster, by code; 0 for a cluster without scored items.
     weighted : bool
@@ -391,18 +391,19 @@ class Contingency:
     outside : bool
         Whether prediction-only items are false positives for the items they are clustered with.
     parts : ndarray of int64, shape (n_parts + 1,)
-        Number of the first cell of each part, and the number of cells; no predicted cluster has cells in two parts.
+        Index of the first cell of each part, followed by the number of cells. No predicted cluster has cells in two
+        parts.
     tp : ndarray of float64
-        Weight (number if the weighting is outer) of the items that share both clusters with an item of the cell,
-        including itself.
+        Weight of the items that share both clusters with an item of the cell, including that item. With outer
+        weighting, tp is a number of items.
     n_items, n_cells, n_true, n_pred : int
-        Numbers of scored items, cells, and clusters of each side that have a scored item.
+        Numbers of scored items, of cells, and of true and predicted clusters with a scored item.
     total_weight : float
         Total weight of the scored items.
     overlapping : bool
         Whether clusters may overlap.
     pair_weight : float or None
-        Sum of the products of weights over all pairs of items in the same cell, if known without `rows`.
+        Sum, over all pairs of items in the same cell, of the product of both weights; None if unknown.
 
     Examples
     --------
@@ -468,10 +469,10 @@ class Contingency:
         weight: NDArray[np.float64] | None = None,
         n_rows: int = 0,
     ) -> Contingency:
-        """Return a contingency of the cells that an engine has built, setting aside items that only one side has.
+        """Return the contingency table of the cells that an engine has built, without the items that only one side has.
 
-        `locate` returns the cell of each row among the built ones; `first_rows`, if faster, the first row of each
-        built cell. `weight` and `n_rows` are those of the rows.
+        `locate` returns the index of the built cell of each row. `first_rows`, if given, is a faster way to find the
+        first row of each built cell. `weight` has the weight of each row, and `n_rows` is the number of rows.
         """
         apart = set_aside(built, outer=weighting == "outer")
         find, first, kept = locate, first_rows, apart.kept
@@ -518,7 +519,7 @@ class Contingency:
         weight : array-like of float, shape (n_cells,), optional
             Total weight of the items of each cell.
         weight_squares : array-like of float, shape (n_cells,), optional
-            Sum of the squared weights of the items of each cell, which scores of pairs of items need.
+            Sum of the squared weights of the items of each cell, which is required by scores of pairs of items.
         weighting : {"pointwise", "outer"}
             Whether weights count both inside the confusion matrices and in means, or only in means.
 
@@ -531,7 +532,8 @@ class Contingency:
         ColumnError
             If the arrays differ in length, or a code or a count is negative or not an integer.
         WeightError
-            If a weight is not finite or not positive, or `weight_squares` are impossible for weights with these sums.
+            If a weight is not finite and positive, or weights with the sums `weight` cannot have the sums of squares
+            `weight_squares`.
         EmptyInputError
             If there are no items.
 
@@ -560,7 +562,7 @@ class Contingency:
 
     @property
     def how(self) -> dict[str, Any]:
-        """How weights and prediction-only items count, and whether clusters may overlap, which scores depend on."""
+        """The settings of the scores: how weights and prediction-only items count, and whether clusters may overlap."""
         names = ("weighted", "weighting", "outside", "overlapping")
         return {name: getattr(self, name) for name in names}
 
@@ -584,17 +586,17 @@ class Contingency:
 
     @property
     def tp(self) -> NDArray[np.float64]:
-        """Weight (number if outer) of the items that share both clusters with an item of the cell, including itself."""
+        """Weight (or number, if outer) of items that share both clusters with an item of the cell, itself included."""
         return self.n.astype(np.float64) if self.weighting == "outer" else self.weight
 
     @property
     def fp(self) -> NDArray[np.float64]:
-        """Weight (number if outer) of the items that share only the predicted cluster with an item of the cell."""
+        """Weight (or number, if outer) of items that share only the predicted cluster with an item of the cell."""
         return self.cells["fp"]
 
     @property
     def fn(self) -> NDArray[np.float64]:
-        """Weight (number if outer) of the items that share only the true cluster with an item of the cell."""
+        """Weight (or number, if outer) of items that share only the true cluster with an item of the cell."""
         return self.cells["fn"]
 
     @cached_property
@@ -623,7 +625,7 @@ class Contingency:
         return self._weigh("pred")
 
     def codes(self, side: str) -> tuple[NDArray[np.integer], int]:
-        """Return the code of each cell on this side, and the number of codes."""
+        """Return the code of each cell's cluster on a side, and the number of codes of that side."""
         return np.ascontiguousarray(self.cells["true"] if side == "true" else self.pred), self.n_codes[side]
 
     def codes_in_blocks(self) -> Iterator[tuple[int, NDArray[np.integer], NDArray[np.integer]]]:
@@ -633,7 +635,7 @@ class Contingency:
             yield start, true[start:stop], pred[start:stop]
 
     def batches(self) -> Iterator[dict[str, Any]]:
-        """Yield consecutive cells as columns of the table in which they are saved."""
+        """Yield blocks of consecutive cells as columns of the table in which cells are saved."""
         columns = {name: getattr(self, name) for name in ("true", "pred", "n", "weight", "fp", "fn")}
         for start, stop in blocks(self.n_cells, CELLS_IN_BATCH):
             yield {name: np.ascontiguousarray(each[start:stop]) for name, each in columns.items()}
@@ -656,7 +658,7 @@ class Contingency:
     def add_by_cluster(
         self, codes: NDArray[np.integer], n_codes: int, scores: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Sum weight * scores of the cells by `codes`. Shape (n_codes,)."""
+        """Return, for each code, the sum of weight * scores over the cells with that code. Shape (n_codes,)."""
         totals, errors = add_up(codes, n_codes, self.weight, scores)
         return totals + errors
 
@@ -665,7 +667,7 @@ class Contingency:
         return *self.codes(side), None
 
     def n_met(self, side: str) -> NDArray[np.int64]:
-        """Return the number of clusters of the other side that share items with each cluster."""
+        """Return, for each cluster of a side, how many clusters of the other side share items with that cluster."""
         codes, size = self.codes(side)
         return np.bincount(codes, minlength=size)
 
@@ -675,14 +677,14 @@ class Contingency:
         return np.bincount(codes[(self.fp != 0) | (self.fn != 0)], minlength=size) == 0
 
     def unlabelled_mates(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.integer]] | None:
-        """Return number and mass of prediction-only items, and each cell's index into both; None if there are none."""
+        """Return counts and masses of prediction-only items, and each cell's index in both; None without such items."""
         if self._unlabelled_mates is not None:
             return *self._unlabelled_mates(), np.arange(self.n_cells)
         only = self.only("pred")
         return None if only is None else (*only, self.pred)
 
     def only(self, side: str) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-        """Return the number and weight of the items that only this side has, by cluster; None if there are none."""
+        """Return the number and weight of items that only one side has, by cluster; None without such items."""
         if side not in self._one_sided:
             return None
         alone = self._one_sided[side]
@@ -691,11 +693,11 @@ class Contingency:
         return counts, np.bincount(alone.codes, alone.mass, size).astype(np.float64)
 
     def alone(self, side: str) -> OneSided | None:
-        """Return the items that only this side has; None if there are none."""
+        """Return the items that only one side has; None without such items."""
         return self._one_sided.get(side)
 
     def mates(self, side: str) -> NDArray[np.integer]:
-        """Return the number of items in each cell's cluster on this side."""
+        """Return the number of items in each cell's cluster on a side."""
         if self._mates is not None:
             return self._mates(side)
         codes, _ = self.codes(side)
@@ -706,17 +708,17 @@ class Contingency:
     def among_others(
         self, others: NDArray[np.float64], cells: NDArray[np.int64] | slice
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return tp, fp and fn of items without the items themselves; `others` is the rest of each item's cell."""
+        """Return each item's tp, fp and fn without the item itself; `others` is the tp of other items of its cell."""
         return others, np.ascontiguousarray(self.fp[cells]), np.ascontiguousarray(self.fn[cells])
 
     def once(self, make: Callable[[Contingency, Pool], Made], pool: Pool) -> Made:
-        """Return make(self, pool), computed once and cached, so that several scores share it."""
+        """Return make(self, pool), computed once and cached, so that several scores share the result."""
         if make not in self._made:
             self._made[make] = make(self, pool)
         return self._made[make]
 
     def map(self, function: Callable[[int, int], Made], pool: Pool, stage: str = "score cells") -> list[Made]:
-        """Return function(start, stop) for ranges of cells, which do not depend on the number of threads."""
+        """Return function(start, stop) for ranges of cells; the ranges do not depend on the number of threads."""
         starts, stops = zip(*blocks(self.n_cells, CELL_BLOCK * BLOCKS_AT_ONCE), strict=True)
         return pool.map(function, starts, stops, stage=stage)
 

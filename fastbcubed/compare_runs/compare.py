@@ -81,44 +81,44 @@ def compare(
     Parameters
     ----------
     truth : Clustering, table, path, dict, or array-like of shape (n_items,)
-        As for `evaluate`. With `table`, the name of its column of true clusters.
-    runs : dict of str to one of these
-        The predictions, by name. With `table`, the names of their columns.
+        The truth, as for `evaluate`; with `table`, the name of the column of true clusters.
+    runs : dict from str to Clustering, table, path, dict, or array-like of shape (n_items,)
+        The prediction of each run, by name of the run; with `table`, the name of each run's column of clusters.
     baseline : str, optional
-        The run to compare the others with; by default the first. "best" means the run of that name if there is one;
-        otherwise, it means `Comparison.best`, the run with the best F1.
+        The run to compare all other runs with; by default, the first run. "best" means the run named "best" if there is
+        one, and otherwise `Comparison.best`, the run with the best F1.
     align : {"common", "each"}
-        "common" scores all runs on the items that every run scores, after policies have been applied to each run.
-        "each" scores each run on its own items, so differences also reflect the choice of items. If items of the
-        truth are missing from runs, a warning and `Comparison.coverage` give the F1 of each run on its own items, and
-        with its missing items as singletons. Coreference scores always cover all mentions of the truth and of the run,
-        as in `evaluate`.
+        "common" scores all runs on their common items: those that every run scores after policies have been applied.
+        "each" scores each run on its own items, so differences also reflect the choice of items. If items of the truth
+        are missing from runs, a warning and `Comparison.coverage` give two values of each run's F1: on the run's own
+        items, and with missing items as singletons. Coreference scores always cover all mentions of the truth and of
+        the run, as in `evaluate`.
     level : float
         The confidence level of intervals.
     bootstrap : int
-        Number of bootstrap replicates for percentile intervals, which replace intervals by Student's t; 0 for none. At
-        least 2 / (1 - `level`) replicates are needed per run other than the baseline, so that one lies beyond each end
-        of an interval: 40 for two runs and a level of 0.95.
+        Number of bootstrap replicates; 0 for none. With replicates, percentile intervals replace intervals based on
+        Student's t. At least 2 / (1 - `level`) replicates are required for each run other than the baseline (40 for two
+        runs and a level of 0.95), so that a replicate lies beyond each end of an interval.
     seed : int
-        Seed of the replicates; passing one without replicates is an error. The same seed gives the same replicates,
-        regardless of the engine and the order of rows and runs.
+        Seed of the bootstrap replicates; passing a seed without replicates is an error. The same seed gives the same
+        replicates, regardless of the engine and the order of rows and runs.
     unit : str
-        The sampling unit: "component", a connected component of the truth and all runs (if one of these components is
-        very large, of the truth and the two runs compared; see `Comparison.deltas`); "true_cluster", which is valid
-        only with ``unmatched="outside"``; or a column of the truth, which requires the memory engine and
-        ``align="common"``.
-    item, cluster : str, list of str, dict, or tuple of two of these
-        As for `evaluate`. In a pair of columns, the second applies to all runs or is a dict from run name to columns.
-        A dict that is not in a pair leaves the columns of the truth, and of runs that it does not name, at their
-        defaults.
+        The sampling unit: "component", "true_cluster", or a column of the truth. A component is a connected component
+        of the truth and all runs; if a component is very large, of the truth and the two compared runs (see
+        `Comparison.deltas`). "true_cluster" is valid only with ``unmatched="outside"``. A column requires the memory
+        engine and ``align="common"``.
+    item, cluster : str, list of str, dict, or tuple of two such values
+        Columns of items and clusters, as for `evaluate`. The second element of a pair applies to all runs, or is a dict
+        from run name to columns. If a dict is passed without a pair, the truth and all runs missing from the dict have
+        the default columns.
     weight, slices, attributes, metrics, beta, weighting, unmatched, nulls, duplicates, noise
-        As for `evaluate`. Policies apply to all runs; if any run is built from links, items that only the truth has are
+        As for `evaluate`. Policies apply to all runs. If any run is built from links, items that only the truth has are
         singletons by default.
     overlapping, max_pairs, table, paths, engine, memory_limit, spill_dir, threads, progress
         As for `evaluate`. Differences of overlapping runs have standard errors only by component. The disk engine
-        aligns the runs one by one, aligns runs with too many items again, and refuses runs with scored items that are
-        missing from the truth. There are no arguments `out`, `keep` and `repairs`; use `Comparison.save`, or save the
-        evaluation of a run.
+        aligns the runs one by one, some of them twice. With ``align="common"``, the disk engine refuses runs with
+        scored items that are missing from the truth. The arguments `out`, `keep` and `repairs` of `evaluate` do not
+        exist here; save the comparison with `Comparison.save`, or the evaluation of a run with `Evaluation.save`.
 
     Returns
     -------
@@ -127,9 +127,9 @@ def compare(
     Raises
     ------
     OptionError
-        If there is no run, the baseline is not a run, or there are too few replicates.
+        If no run is given, the baseline is not one of the runs, or there are too few replicates.
     ColumnError, SliceError
-        If `unit` is a column that does not exist or by which items cannot be sliced.
+        If the column that `unit` names does not exist, or items cannot be sliced by this column.
     EmptyInputError
         If no item is scored by every run.
     WeightError

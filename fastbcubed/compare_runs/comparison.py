@@ -48,38 +48,36 @@ _OWN_SCORES = {
 
 
 class Comparison(ComparedRuns):
-    """Several runs against one truth: the evaluation of each run, and their differences.
+    """Several runs scored against one truth: the evaluation of each run, and the differences between runs.
 
-    `fastbcubed.compare` returns it. ``cmp["old"]`` is the `Evaluation` of a run; iterating gives the names of the
-    runs.
+    `fastbcubed.compare` and `fastbcubed.load` return comparisons. ``cmp["old"]`` is the `Evaluation` of the run "old";
+    iterating over a comparison gives the names of the runs.
 
     Attributes
     ----------
     runs : mapping of str to Evaluation
-        The evaluations by name, in the order given.
+        The evaluation of each run by name, in the order in which the runs were given.
     baseline : str
-        The run to compare the others with.
+        The name of the run with which all other runs are compared.
     experiments : tuple of str
-        The other runs.
+        The names of all runs other than the baseline.
     metrics : list of Metric
         The scores shown in tables.
     n_items : int
         Number of scored items.
     align : {"common", "each"}
-        Whether all runs are scored on the items they have in common, or each on its own items.
+        Whether all runs are scored on their common items, or each run on its own items.
     level : float
         The confidence level of intervals.
     unit : str
         The sampling unit.
     ranking : list of dict
-        The runs ordered by the score that `best` uses, best first: run, score and value; delta, se, low and high of
-        the difference from the best run; and as_good, whether the interval of this difference includes 0. The list is
-        empty if `ranks` raises an error; a warning says why.
+        A dict for each run, ordered by the score that `best` uses, best first.
     warnings : list of dict
-        Warnings and notes: the code, level ("warning" or "note"), message, runs and values of each. One of them,
+        Warnings and notes: the code, level ("warning" or "note"), message, runs and values of each. A single warning,
         ``runs-lack-items``, covers all runs that are missing items of the truth.
     n_bootstrap, seed : int
-        Number of bootstrap replicates, and their seed. Without replicates, intervals are based on Student's t.
+        Number and seed of the bootstrap replicates. Without replicates, intervals are based on Student's t.
 
     Examples
     --------
@@ -97,13 +95,14 @@ class Comparison(ComparedRuns):
     # Differences over all items
 
     def deltas(self, *, adjust: str = "bonferroni") -> Table:
-        """Return the differences of each experiment's scores from the baseline's, with intervals.
+        """Return the differences in scores between each experiment and the baseline, with intervals.
 
         Parameters
         ----------
         adjust : {"bonferroni", "none"}
-            With several experiments, "bonferroni" widens the intervals of a score so that they hold simultaneously at
-            the confidence `level`; with "none", each holds individually.
+            With several experiments, "bonferroni" widens the intervals of a score so that the confidence `level`
+            applies to the intervals of all experiments together. With "none", the level applies to each interval
+            individually.
 
         Returns
         -------
@@ -111,27 +110,26 @@ class Comparison(ComparedRuns):
             The columns:
 
             - baseline, experiment and score;
-            - baseline_value, experiment_value, and delta, the latter minus the former;
+            - baseline_value, experiment_value, and delta, which is experiment_value minus baseline_value;
             - se, low and high, the standard error and the interval of delta;
             - holds, whether the interval excludes 0.
 
-            For a score without a standard error, se, low and high are NaN, and holds is null; with
-            ``unit="true_cluster"``, this applies to all scores that are not means over items. The text form of the
-            comparison names such scores and gives the reason.
+            For a score without a standard error, se, low and high are NaN, and holds is null. With
+            ``unit="true_cluster"``, only means over items have standard errors. The text form of the comparison lists
+            the scores without standard errors, and the reasons.
 
         Raises
         ------
         OptionError
-            If the unit cannot be used here.
+            If the sampling unit of the comparison cannot be used for these runs.
 
-        Notes
-        -----
-        Standard errors are paired and linearised: with D_u the contribution of a unit u to the score of the experiment
-        minus its contribution to the score of the baseline, se² = U / (U - 1) Σ D_u². Units are the connected
-        components of the truth and all runs. If one of these has more than a tenth of the weight, units are the
-        components of the truth, the baseline and the experiment, so that a third run with very large clusters does not
-        change the standard error. A run equal to the baseline differs by 0 ± 0. With ``align="each"``, se is NaN if
-        the items of one of the two runs are a single unit. With ``unmatched="outside"``, items that only a run has do
+        Notes ----- Standard errors are paired and linearised. For each of the U units, let D_u be the contribution of
+        unit u to the score of the experiment minus the contribution of u to the score of the baseline; then se² = U /
+        (U - 1) Σ D_u². By default, units are the connected components of the truth and all runs. If such a component
+        has more than a tenth of the total weight, units are the components of the truth, the baseline and the
+        experiment instead, so that very large clusters of a third run do not change the standard error. For a run equal
+        to the baseline, the difference and the standard error are 0. With ``align="each"``, se is NaN if all items of
+        the baseline or of the experiment are in a single unit. With ``unmatched="outside"``, prediction-only items do
         not connect clusters.
 
         Examples
@@ -167,9 +165,10 @@ class Comparison(ComparedRuns):
 
     @cached_property
     def units(self) -> Units:
-        """Number of independent units of all runs, their effective number, and the share of the largest unit.
+        """Number and effective number of independent units of all runs, and the weight share of the largest unit.
 
-        Standard errors may use the units of only two runs, which are more numerous; see `deltas`.
+        Standard errors may be based on the units of only two runs, which are more numerous than those of all runs; see
+        `deltas`.
 
         Raises
         ------
@@ -196,33 +195,34 @@ class Comparison(ComparedRuns):
         order_by: str | None = "delta",
         limit: int | None = None,
     ) -> Table:
-        """Return the items that all runs score, with their contributions to the difference between two runs.
+        """Return the items that all runs score, with each item's contributions to the differences from the baseline.
 
         Parameters
         ----------
         columns : str or iterable of str
             Attributes to add, named as in `slices`.
         run : str, optional
-            The experiment whose differences are listed; by default the first.
+            The experiment whose differences from the baseline are listed; by default, the first experiment.
         order_by : {"delta", "worse", "better"} or None
-            "delta" lists the largest change in precision plus recall first, "worse" the largest loss, and "better" the
-            largest gain; None keeps the order of the truth. Ties are broken by weight, then by id.
+            What to list first: the largest change in precision plus recall ("delta"), the largest loss ("worse") or the
+            largest gain ("better"). None keeps the order of the truth. Ties are broken by weight, then by id.
         limit : int, optional
             The number of items to return; all by default.
 
         Returns
         -------
         Table
-            The columns item, true_cluster, the attributes and weight; for each run, <run>.pred_cluster and the scores;
-            precision_delta and recall_delta (what the item adds to these differences), and delta, their sum.
+            The columns item, true_cluster, the attributes and weight, followed for each run by <run>.pred_cluster and
+            the scores. There are also precision_delta and recall_delta, the item's contributions to the differences in
+            precision and recall, and delta, the sum of both contributions.
 
         Raises
         ------
         NotKeptError
-            If the rows of the runs are not kept in one order, as with ``align="each"``, the disk engine, or overlapping
-            clusters.
+            If the rows of the runs are not kept in a common order, as with ``align="each"``, the disk engine, or
+            overlapping clusters.
         OptionError
-            If there is no such run.
+            If `run` is not the name of a run.
 
         Examples
         --------
@@ -245,27 +245,27 @@ class Comparison(ComparedRuns):
         order_by: str | None = "delta",
         limit: int | None = None,
     ) -> Table:
-        """Return the true clusters, with their outcomes in each run and contributions to the difference of two runs.
+        """Return the true clusters, with their outcomes in each run and contributions to the differences between runs.
 
         Parameters
         ----------
         side : "true"
-            Only true clusters can be listed, because predicted clusters differ between runs. To list those of one run,
-            use ``cmp["new"].clusters("pred")``.
+            Only true clusters can be listed, because predicted clusters differ between runs. To list the predicted
+            clusters of the run "new", use ``cmp["new"].clusters("pred")``.
         run, order_by, limit
             As for `items`.
 
         Returns
         -------
         Table
-            The columns cluster, n_items and weight; for each run, <run>.outcome, <run>.n_parts and the scores;
-            precision_delta, recall_delta and delta, as in `items`. With the disk engine, clusters that a policy has
-            created are missing if the runs have different items.
+            The columns cluster, n_items and weight, followed for each run by <run>.outcome, <run>.n_parts and the
+            scores. There are also precision_delta, recall_delta and delta, as in `items`. With the disk engine,
+            clusters that a policy has created are missing if the runs have different items.
 
         Raises
         ------
         OptionError
-            If the side is invalid or there is no such run.
+            If `side` is not "true", or `run` is not the name of a run.
 
         Examples
         --------
@@ -291,30 +291,30 @@ class Comparison(ComparedRuns):
     def cluster(
         self, side: str, which: Any, *, columns: str | Iterable[str] | None = None, members: int = 20
     ) -> ClusterInRuns:
-        """Return a cluster, and the clusters that each run puts its items into.
+        """Return a cluster, and the predicted clusters of its items in each run.
 
         Parameters
         ----------
         side : str
             "true" for a true cluster, or the name of the run for a predicted cluster.
         which : object
-            The label of the cluster; a tuple if it is composite.
+            The label of the cluster; a tuple for a composite label.
         columns : str or iterable of str, optional
-            Attributes to show.
+            Attributes of the items to show.
         members : int
-            Number of items to show.
+            Number of items of the cluster to show.
 
         Returns
         -------
         ClusterInRuns
-            A dict with a readable text form, whose `table` has all members.
+            A dict with a readable text form; its attribute `table` lists all members of the cluster.
 
         Raises
         ------
         SliceError
-            If there is no such cluster.
+            If the side has no cluster with this label.
         OptionError
-            If the side is neither "true" nor a run.
+            If `side` is neither "true" nor the name of a run.
         NotKeptError
             In the same cases as for `items`.
 
@@ -361,18 +361,18 @@ class Comparison(ComparedRuns):
         return found | ({"n_rows": cut} if cut else {})
 
     def save(self, directory: Any) -> None:
-        """Write scores, differences, the evaluations of the runs and the report; `fastbcubed.load` reads them back.
+        """Write scores, differences, the evaluations of the runs and the report to files that `fastbcubed.load` reads.
 
-        A loaded comparison shows the same results. Clusters and items require the original runs, and so do slices and
-        baselines that were not requested.
+        A loaded comparison shows the same results as the saved one. Lists of clusters and items, other slices, and
+        other baselines require the original runs.
 
         Parameters
         ----------
         directory : path
-            The directory, which is created if it does not exist. Files of an earlier result in it are replaced, all of
-            them at the end. ``overall.json`` has the content of `to_json` and of the report; ``scores.parquet`` and
-            ``deltas.parquet`` are the tables of `scores` and `deltas`; and ``slices.parquet`` has the requested slices,
-            with a column ``by``.
+            The directory to write to; a missing directory is created. Files of an earlier result in the directory are
+            replaced together, after the new files have been written. ``overall.json`` has the content of `to_json` and
+            of the report. ``scores.parquet`` and ``deltas.parquet`` are the tables of `scores` and `deltas`.
+            ``slices.parquet`` has the requested slices; its column ``by`` names the slicing of each row.
 
         Examples
         --------

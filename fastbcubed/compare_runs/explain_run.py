@@ -32,29 +32,29 @@ def explain(
     limit: int = 20,
     seed: int = 0,
 ) -> Explanation:
-    """Search for the kinds of items for which a run's difference from the baseline is not the same as elsewhere.
+    """Search for kinds of items for which a run's difference from the baseline is unlike that of all other items.
 
-    This method is like `Evaluation.explain`, but for the difference between each item's losses in the two runs. It
-    finds slices in which the difference between the runs is not the same as for all other items. Components are those
-    of the truth and both runs.
+    The method is the same as for `Evaluation.explain`, but is applied to the difference between each item's losses in
+    the two runs. Components are the connected components of the truth and both runs.
 
     Parameters
     ----------
     run : str
         The run to compare with the baseline.
     attributes, loss, depth, min_items, level, limit, seed
-        As for `Evaluation.explain`; attributes are those of the truth and of the baseline.
+        As for `Evaluation.explain`; attributes can come from the truth and the baseline.
 
     Returns
     -------
     Explanation
-        The explanation. Its values inside and outside are changes in the score, and excess is the contribution of a
+        The explanation. In its tables, inside and outside are changes in the score, and excess is the contribution of a
         slice to the change in the overall score.
 
     Raises
     ------
     OptionError, ColumnError, SliceError, MetricError, NotKeptError
-        In the same cases as for `Evaluation.explain`; NotKeptError also if the items of the runs are not in one order.
+        In the same cases as for `Evaluation.explain`. NotKeptError is also raised if the items of the runs are not kept
+        in a common order.
 
     Examples
     --------

@@ -34,7 +34,7 @@ LACKING, INSTEAD_OF = "runs-lack-items", "dropping-truth-flatters"
 
 
 class ComparedRuns(ComparisonData):
-    """Runs with their differences, ranks and slices, as the document of a comparison reads them."""
+    """Runs with their differences, ranks and slices, which the document of a comparison shows."""
 
     def scores(self) -> Table:
         """Return the scores of each run.
@@ -97,10 +97,10 @@ class ComparedRuns(ComparisonData):
 
     @property
     def best(self) -> str:
-        """The run with the best F1 or, without F1, the best value of the first score that has a direction.
+        """The run with the best F1 or, if F1 is missing, with the best value of the first score with a direction.
 
-        If runs are tied, it is the first of them. If there is no such score, or runs are missing items of the truth
-        (see `ranks`), access raises an OptionError.
+        Of tied runs, the first is chosen. If no score has a direction, or runs drop so many items of the truth that
+        `ranks` raises an error, access raises an OptionError.
 
         Examples
         --------
@@ -116,7 +116,7 @@ class ComparedRuns(ComparisonData):
         Parameters
         ----------
         run : str, optional
-            The run to compare the others with; by default the best.
+            The new baseline; by default, the best run.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class ComparedRuns(ComparisonData):
         Raises
         ------
         OptionError
-            If there is no such run, or no run can be called best (see `best`).
+            If `run` is not the name of a run, or `best` raises an error.
 
         Examples
         --------
@@ -154,9 +154,9 @@ class ComparedRuns(ComparisonData):
     def ranking(self) -> list[dict[str, Any]]:
         """The runs ordered by the score that `best` uses, best first, with their differences from the best run.
 
-        The list is empty if `ranks` raises an error; a warning says why. Each run is a dict with run, score and value;
-        delta, se, low and high (None for the best run); and as_good, whether the interval of the difference includes 0
-        (None if there is no interval).
+        Each run is a dict with run, score and value; with delta, se, low and high, the difference from the best run,
+        its standard error and its interval (None for the best run); and with as_good, whether the interval includes 0
+        (None without an interval). If `ranks` raises an error, the list is empty, and a warning gives the reason.
         """
         if (reason := why_no_ranks(self)) is not None:
             message = Message("The ranking is empty: ") + reason.marked + "."
@@ -183,18 +183,19 @@ class ComparedRuns(ComparisonData):
         ]
 
     def ranks(self) -> Table:
-        """Return the rank of each run by each score: 1 is best, and equal runs share a rank.
+        """Return the rank of each run by each score, where 1 is the best rank and tied runs share a rank.
 
         Returns
         -------
         Table
-            The column run, and a column for each score that has a direction; null where a score is not defined.
+            The column run, and a column of ranks for each score that has a direction. The rank of a run without a
+            defined score is null.
 
         Raises
         ------
         OptionError
-            If a run drops more of the truth than another run does (by 0.01 of the truth's weight) but is not ranked
-            below it.
+            If a run drops more of the truth than another run (by more than 1 % of the truth's weight), but is not
+            ranked below that run by every score.
 
         Examples
         --------
@@ -220,13 +221,13 @@ class ComparedRuns(ComparisonData):
         return Table(table_of(columns))
 
     def agreement(self) -> Table:
-        """Return how well every two scores agree on the ranking of the runs, as Kendall's tau-b.
+        """Return how well each pair of scores agrees on the ranking of the runs, as Kendall's tau-b.
 
         Returns
         -------
         Table
-            The column score, and a column for each score: 1 if both scores rank all runs in the same order, -1 if in
-            opposite order, NaN if one of them is the same for all runs.
+            The column score, and a column for each score. The agreement is 1 if both scores rank all runs in the same
+            order, -1 if they rank the runs in opposite orders, and NaN if either score is the same for all runs.
 
         Examples
         --------
@@ -245,7 +246,7 @@ class ComparedRuns(ComparisonData):
         return Table(table_of(columns))
 
     def coverage(self) -> Table:
-        """Return how many items of the truth each run has, before restriction to common items.
+        """Return how many items of the truth each run has, before runs are restricted to their common items.
 
         Returns
         -------
@@ -253,13 +254,15 @@ class ComparedRuns(ComparisonData):
             The columns, in which unknown values are NaN:
 
             - run;
-            - n_common, n_truth_only and n_prediction_only, the numbers of items on both sides and on only one side;
-            - truth_coverage and prediction_coverage, shares of weight;
-            - n_scored, the number of items that the run scores, and n_left_out, the number of these that another run
-              does not score;
-            - own_precision, own_recall and own_f1, on all items that the run scores;
-            - precision_if_alone, recall_if_alone and f1_if_alone, for which missing items of the truth count as
-              singletons.
+            - n_common, n_truth_only and n_prediction_only, the numbers of items on both sides, only in the truth and
+              only in the run;
+            - truth_coverage and prediction_coverage, the weight of the common items as a share of the truth and of the
+              run;
+            - n_scored, the number of items that the run scores, and n_left_out, the number of items that the run scores
+              but another run does not;
+            - own_precision, own_recall and own_f1, the scores on all items that the run scores;
+            - precision_if_alone, recall_if_alone and f1_if_alone, the scores if items of the truth that are missing
+              from the run count as singletons.
 
         Examples
         --------
@@ -299,18 +302,18 @@ class ComparedRuns(ComparisonData):
     def slices(
         self, by: SliceKey, *, deltas: bool = True, order_by: str | None = None, limit: int | None = None
     ) -> Table:
-        """Return the scores of all runs by slice, and their differences from the baseline's.
+        """Return the scores of all runs by slice, and the differences in scores from the baseline.
 
         Parameters
         ----------
         by : str, Bins, tuple of these, or mapping
             As for `Evaluation.slices`.
         deltas : bool
-            Whether to add the differences from the baseline.
+            Whether to add the differences in scores from the baseline.
         order_by : {"delta", "worse", "better"}, optional
-            List only the experiments, ordered by how much a slice adds to the differences in precision and recall:
-            "delta" lists the largest change first, "worse" the largest loss, and "better" the largest gain. By default,
-            rows are listed slice by slice.
+            Order of the rows by how much a slice adds to the differences in precision and recall. "delta" lists the
+            largest change first, "worse" the largest loss, and "better" the largest gain; the baseline is omitted. By
+            default, all runs are listed slice by slice.
         limit : int, optional
             The number of rows to return; all by default.
 
@@ -318,11 +321,12 @@ class ComparedRuns(ComparisonData):
         -------
         Table
             The columns run, the slice, n_items, weight, the scores and the losses. With `deltas`, each score is
-            followed by <score>_delta and, if it is known, its standard error <score>_delta_se, both null for the
-            baseline. The standard error is known if all runs have the same items in each slice, the runs are in memory
-            with ``align="common"``, clusters do not overlap, and the score has a standard error. There is then also
-            n_units, the number of units (see the method `deltas`) with items in the slice, which is null for the
-            baseline if it differs between runs. An attribute named run appears as attribute.run.
+            followed by the difference <score>_delta and, if known, the standard error of the difference,
+            <score>_delta_se; both are null for the baseline. Standard errors are known if all runs have the same items
+            in each slice, the runs are in memory with ``align="common"``, clusters do not overlap, and the score has a
+            standard error. With standard errors, the column n_units is the number of units (see the method `deltas`)
+            with items in the slice; for the baseline, n_units is null if the number differs between runs. An attribute
+            named run appears as attribute.run.
 
         Raises
         ------

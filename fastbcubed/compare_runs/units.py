@@ -141,7 +141,7 @@ OF_RUNS = (
 
 
 class ComparisonData(ClusterResult):
-    """The runs of a comparison, and the figures that its listings and the errors of differences read."""
+    """The runs of a comparison, and the data from which listings and errors of differences are computed."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class ComparisonData(ClusterResult):
 
     @property
     def runs(self) -> Mapping[str, Evaluation]:
-        """The evaluations by name, in the order given."""
+        """The evaluation of each run by name, in the order in which the runs were given."""
         return MappingProxyType(self._runs)
 
     def __getitem__(self, name: str) -> Evaluation:
@@ -207,7 +207,7 @@ class ComparisonData(ClusterResult):
 
     @property
     def experiments(self) -> tuple[str, ...]:
-        """The runs other than the baseline."""
+        """The names of the runs other than the baseline."""
         return tuple(name for name in self._runs if name != self.baseline)
 
     @property
@@ -230,7 +230,7 @@ class ComparisonData(ClusterResult):
 
     @property
     def n_items(self) -> int:
-        """Number of items on which the baseline is scored; with ``align="common"``, all runs are scored on them."""
+        """Number of scored items of the baseline; with ``align="common"``, all runs are scored on the same items."""
         return self[self.baseline].contingency.n_items
 
     @property

@@ -92,66 +92,69 @@ def diff(
     Parameters
     ----------
     baseline, experiment : Clustering, table, path, dict, or array-like of shape (n_items,)
-        The clusterings before and after, in any form that `evaluate` takes. With `table`, the names of two of its
-        columns.
+        The clusterings before and after the change, in any form that `evaluate` accepts; with `table`, the names of two
+        columns of the table.
     truth : Clustering, table, path, dict, or array-like of shape (n_items,), optional
-        The truth to judge the change by, in the same forms; with `table`, the name of one of its columns. The truth may
-        label only some of the items. Its attributes can be used for slices, and so can its clusters, as the attribute
-        "true_cluster".
-    item, cluster : str, list of str, or tuple of two or three of these
-        Columns of items and clusters: one name, or the baseline's, the experiment's and the truth's; see `evaluate`.
+        The truth by which the change is judged, in any form that `evaluate` accepts; with `table`, the name of a column
+        of the table. The truth may label only some of the items. The attributes of the truth can be used for slices,
+        and so can the true clusters, as the attribute "true_cluster".
+    item, cluster : str, list of str, or tuple of two or three such values
+        Columns of items and clusters: one name for all sides, or a tuple of the names for the baseline, the experiment
+        and, if given, the truth; see `evaluate`.
     weight : str, array-like of shape (n_items,), or table, optional
-        A column of the baseline (if it has none, of the experiment or the truth), weights by position, or a table or
-        dict from item to weight.
+        A column of the baseline (or, if the baseline has no such column, of the experiment or the truth), weights by
+        position, or a table or dict from item to weight.
     slices : str, Bins, tuple of these, mapping, or a list of several of these
-        Slices to compute now; see `Diff.slices`.
+        Slices to compute with the diff; see `Diff.slices`.
     attributes : table, optional
-        Attributes to slice by, by item or by position, in addition to those of the tables passed.
+        Attributes to slice by, matched by item or by position, in addition to the attributes in the other tables
+        passed.
     metrics : str, callable, or iterable of these, optional
         Scores, families ("diff", "pairs", ...), "all", or formulas; by default split_rate, merge_rate,
         split_jaccard_distance, merge_jaccard_distance, jaccard_distance and affected_rate. With a truth, the default
-        also includes the good and bad rates and distances, delta_precision, delta_recall and iq. Other scores treat
-        the baseline as the truth.
+        also includes the good and bad rates and distances, delta_precision, delta_recall and iq. Scores of `evaluate`,
+        such as f1, treat the baseline as the truth.
     weighting : {"pointwise", "outer"}
         Whether weights count both inside the clusters and in the mean, or only in the mean.
     unmatched : {"drop", "raise", "singleton", "outside"} or dict
-        Policy for items missing from one side; a dict has one policy for "baseline" (items that have disappeared) and
-        one for "experiment" (new items). By default, such items are dropped, so all rates describe the common items;
-        under any policy, the result reports how many items are gone or new, and how many clusters are gone or have
-        appeared. Items missing from a clustering that was built from links are singletons there by default. "outside"
-        is for new items: they count as merged with the items they are clustered with, which a truth that labels them
-        can judge, but have no rates of their own.
+        Policy for items missing from one side; a dict has a policy for "baseline" (items that have disappeared) and a
+        policy for "experiment" (new items). By default, items missing from one side are dropped, so all rates describe
+        the common items. Under any policy, the result reports how many items and clusters have disappeared, and how
+        many are new. An item missing from a clustering that was built from links is a singleton of that clustering by
+        default. "outside" is for new items, which then count as merged with the items they are clustered with, but have
+        no rates of their own. A truth that labels new items can judge these merges.
     unlabelled : {"drop", "outside"}
-        Policy for items without a true label when the change is judged: "drop" removes them from all clusters;
-        "outside", for complete true clusters, means that they belong with no other item.
+        Policy for items without a true label when the change is judged. "drop" removes unlabelled items from all
+        clusters. "outside", for complete true clusters, treats unlabelled items as belonging with no other item.
     nulls : {"raise", "singleton", "drop"}
         Policy for items with a null cluster.
     duplicates : {"raise", "drop"}
         Policy for rows that repeat an earlier row.
     noise : object, optional
-        A label, such as -1, whose items are treated as singletons; or a dict with such a label for "baseline",
-        "experiment" or both, which then does not apply to the truth.
+        A label, such as -1, whose items are treated as singletons; or a dict with a noise label for "baseline",
+        "experiment" or both. A dict does not apply to the truth.
     overlapping : bool
-        Whether items may be in several clusters. The scores are then split_rate and merge_rate, and no truth is
-        accepted.
+        Whether items may be in several clusters. Overlapping clusterings have the scores split_rate and merge_rate, and
+        accept no truth.
     max_pairs : float
         With `overlapping`, the maximum number of pairs of cells to compare.
     table : table or path, optional
-        One table with the clusters of all sides.
+        A single table that contains the clusters of all sides.
     out : path, optional
         A directory to write the result to; see `Diff.save`.
     keep : {"scores", "cells", "items"}
-        How much of the result to write to `out` and, with the disk engine, how much to keep.
+        How much of the result to write to `out` and, with the disk engine, how much of it remains available.
     paths : bool
-        Whether the result contains the paths of files rather than their names; see `evaluate`.
+        Whether the result contains the paths of input files, rather than only their names; see `evaluate`.
     engine : {"memory", "disk"}, optional
-        Where the work is done; see `evaluate`. A truth requires the memory engine.
+        The engine that does the work; see `evaluate`. A truth requires the memory engine.
     memory_limit : int or str, optional
-        Bytes that the disk engine may use. With a truth, rows that need more than the limit raise an error.
+        Bytes that the disk engine may use. With a truth, rows that need more memory than the limit raise an error.
     spill_dir : path, optional
         Directory for the disk engine's spilled files.
     threads : int, optional
-        Number of threads; by default, as many as the process has cores. Scores do not depend on this number.
+        Number of threads; by default, the number of cores of the process. Scores do not depend on the number of
+        threads.
     progress : bool or callable, optional
         Whether to show progress on stderr; see `evaluate`.
 
@@ -162,16 +165,14 @@ def diff(
     Raises
     ------
     FastBCubedError
-        A subclass of it is raised, whose message says what is wrong with the input, where, and what to do.
+        A subclass of FastBCubedError is raised. The message says what is wrong with the input, where, and what to do.
 
-    Notes
-    -----
-    For an item, let B be its cluster in the baseline and E its cluster in the experiment, both including the item,
-    and let w be the weight of the items in a set. The split rate is the mean over items of w(B - E) / w(B), and the
-    merge rate is the mean of w(E - B) / w(E). The Jaccard distance, the mean of (w(B - E) + w(E - B)) / w(B or E), is a
-    metric. Given the item's true cluster I, each score has a good and a bad part: it is good to split off items that
-    are not in I, and to merge items that are in I. As in `evaluate`, all scores come from tables of cells, and the run
-    time is proportional to the number of items.
+    Notes ----- For an item, let B be its cluster in the baseline and E its cluster in the experiment, both including
+    the item, and let w(S) be the total weight of the items in a set S. The split rate is the mean over items of w(B -
+    E) / w(B), and the merge rate is the mean of w(E - B) / w(E). The Jaccard distance, the mean of (w(B - E) + w(E -
+    B)) / w(B ∪ E), is a metric on clusterings. Given the item's true cluster I, each score has a good and a bad part:
+    it is good to split off items that are not in I, and to merge items that are in I. As in `evaluate`, all scores are
+    computed from tables of cells, and the run time is proportional to the number of items.
 
     References
     ----------

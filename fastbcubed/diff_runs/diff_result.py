@@ -57,9 +57,9 @@ __all__ = ["Diff"]
 
 
 class Diff(DiffWithIds):
-    """Changes from the clusters of a baseline to those of an experiment, and how many of them a truth confirms.
+    """Changes from the clusters of a baseline to the clusters of an experiment, and how right the changes are.
 
-    `fastbcubed.diff` and `fastbcubed.load` return it. Scores are means over the items that both sides have, unless a
+    `fastbcubed.diff` and `fastbcubed.load` return diffs. Scores are means over the items that both sides have, unless a
     policy says otherwise.
 
     Attributes
@@ -67,7 +67,7 @@ class Diff(DiffWithIds):
     evaluation : Evaluation
         The experiment scored against the baseline as if the baseline were the truth, with all cells and rows.
     overall : Scores
-        Scores over all items; each is also an attribute of the diff.
+        Scores over all items; each score is also an attribute of the diff.
     verdict : Verdict or None
         How right the change is according to the truth, over all items; None if there is no truth.
     metrics : list of Metric
@@ -93,11 +93,10 @@ class Diff(DiffWithIds):
     sliced : dict of str to Table
         The slices requested in the call of `diff`.
 
-    Notes
-    -----
-    A method that cannot return a result raises an error as `Evaluation` does: SliceError (the side, cluster, item or
-    slice does not exist), ColumnError, MetricError (the score does not exist or is not defined for this input),
-    OptionError, NotKeptError, or EmptyInputError (nothing changed that could be judged).
+    Notes ----- A method that cannot return a result raises one of `fastbcubed.errors`: SliceError (the side, cluster,
+    item or slice does not exist), ColumnError (the attribute does not exist), MetricError (the score does not exist or
+    is not defined for this input), OptionError (another argument has an invalid value), NotKeptError (the cells or
+    items were not kept), or EmptyInputError (there is no change to judge).
 
     Examples
     --------
@@ -127,10 +126,10 @@ class Diff(DiffWithIds):
         Parameters
         ----------
         which : str or callable
-            The name of a score, including scores that judge the change if there is a truth; or a function
-            ``f(tp, fp, fn, tn) -> array``. For each item, its arguments are the weights of the items that stayed with
-            it, were merged with it, were split off from it, and of all others. The result is the mean of the returned
-            array over items.
+            The name of a score (with a truth, scores that judge the change are included), or a function
+            ``f(tp, fp, fn, tn) -> array``. For each item, tp is the weight of the items that stayed with the item, fp
+            of those merged with it, fn of those split off from it, and tn of all other items. The result is the mean
+            over items of the array that the function returns.
 
         Returns
         -------
@@ -154,9 +153,9 @@ class Diff(DiffWithIds):
     def errors(self) -> Scores:
         """Standard errors of the overall scores, by connected component; see `Evaluation.errors`.
 
-        They estimate how much a score would vary between samples of similar components; for the given items, a diff is
-        exact. Standard errors of scores that judge the change are based on the components of truth, baseline and
-        experiment.
+        Standard errors estimate how much a score would vary between samples of similar components; for the given items,
+        the scores are exact. Standard errors of scores that judge the change are based on the components of truth,
+        baseline and experiment.
         """
         of_impact = self.evaluation.errors
         found = dict(of_impact) | (self._judging_errors if self.verdict is not None else {})
@@ -208,7 +207,7 @@ class Diff(DiffWithIds):
         return found.interval(metric, value, check_level(level))
 
     def scores(self, *, level: float = 0.95) -> Table:
-        """Return the overall scores, with standard errors and intervals where these are known.
+        """Return the overall scores, with their standard errors and intervals if known.
 
         For scores that judge the change, a diff that was loaded without its items has only the values and the saved
         standard errors. The methods `to_pandas`, `to_polars` and `to_arrow` of the diff convert this table.
@@ -251,7 +250,7 @@ class Diff(DiffWithIds):
     # Where clusters changed
 
     def changes(self, by: SliceKey | None = None) -> Table:
-        """Return the outcomes of the baseline's clusters, and of the experiment's clusters that appeared.
+        """Return how many clusters are unchanged, split, merged, gone or new, with their items and weight.
 
         Parameters
         ----------
@@ -265,16 +264,16 @@ class Diff(DiffWithIds):
             experiment has the same cluster), "split" (into several clusters of the experiment that contain no other
             items), "merged" (in one cluster together with other items), "split and merged", or "gone" (the experiment
             has none of their items). Clusters of the experiment that contain no item of the baseline are "appeared".
-            For the first four outcomes, n_items and weight count only items on both sides. The share refers to the
-            weight of the whole baseline or, for clusters that appeared, of the whole experiment.
+            For clusters that are unchanged, split or merged, n_items and weight count only items on both sides. The
+            share is a share of the total weight of the baseline or, for clusters that appeared, of the experiment.
 
-            By slice, the first column is the slice; clusters are those with items in the slice, and shares refer to the
-            weight of the items listed for the slice. Outcomes that do not occur are omitted.
+            With `by`, the first column is the slice, and clusters are counted if they have items in the slice. Shares
+            are then shares of the weight of the items listed for the slice, and outcomes that do not occur in a slice
+            are omitted.
 
-        Notes
-        -----
-        Items that only one side has do not affect the outcome of a cluster that has common items; `coverage` shows
-        their number. With ``unmatched="singleton"``, they count as clusters of one item.
+        Notes ----- Items that only one side has do not affect the outcome of a cluster that has common items;
+        `coverage` shows the number of items that only one side has. With ``unmatched="singleton"``, an item missing
+        from a side is a cluster of one item on that side.
 
         Examples
         --------
@@ -319,17 +318,19 @@ class Diff(DiffWithIds):
         by : str, Bins, tuple of these, or mapping
             An attribute of baseline or experiment, or of the truth if there is one; bins of an attribute (see
             `fastbcubed.bins`); a tuple of several attributes to cross; or a dict of named subsets, each a mask or a
-            list of items. The cluster sizes "baseline_size" and "experiment_size" are always available; if a column is
-            also named baseline_size, the column is "baseline.baseline_size", and the size is "always.baseline_size".
-            Nulls form a slice of their own.
+            list of items. The cluster sizes "baseline_size" and "experiment_size" are always available. If a column is
+            also named baseline_size, use "baseline.baseline_size" for the column and "always.baseline_size" for the
+            cluster size. Nulls form a slice of their own.
         attributes : table, optional
-            Attributes to slice by, by item or row by row; by default, those passed to `fastbcubed.diff`.
+            Attributes to slice by, matched by item or row by row; by default, the attributes passed to
+            `fastbcubed.diff`.
         errors : bool
-            Whether to compute standard errors, which are listed as <score>_se after each score and are based on the
-            components that have items in the slice.
+            Whether to compute standard errors from the components with items in the slice. Each score is then followed
+            by its standard error <score>_se.
         order_by : str, optional
-            A score or column to order by, as for `clusters`; "change" for the sum of both changes. Ties are broken by
-            weight, then by slice. By default, rows are ordered by slice, or by "change" if there is a limit.
+            A score or column to order by, as for `clusters`; "change" is the sum of split_change and merge_change. Ties
+            are broken by weight, then by slice. By default, rows are ordered by slice, or by "change" if there is a
+            limit.
         limit : int, optional
             The number of slices to return; all by default.
 
@@ -337,8 +338,8 @@ class Diff(DiffWithIds):
         -------
         Table
             The slice, n_items, weight, split_change and merge_change (the slice's contributions to split_rate and
-            merge_rate), and the scores. With a truth, there is also n_labelled, the number of items behind the scores
-            that judge the change.
+            merge_rate), and the scores. With a truth, n_labelled is the number of items on which the scores that judge
+            the change are based.
 
         Examples
         --------
@@ -361,15 +362,15 @@ class Diff(DiffWithIds):
         columns: str | Iterable[str] = (),
         seed: int = 0,
     ) -> Table:
-        """Draw pairs of items from the changes for people to judge, as input to `fastbcubed.estimate_pairs`.
+        """Draw pairs of items from the changes, for people to judge and to pass to `fastbcubed.estimate_pairs`.
 
         Parameters
         ----------
         n : int
             The number of pairs to draw.
         score : str
-            The score to estimate: "rates", which means the good and bad rates of splits and merges; a good or bad rate
-            or distance; or delta_precision.
+            What to estimate: "rates" (the good and bad rates of splits and merges), a single good or bad rate or
+            distance, or "delta_precision".
         by : str, Bins or tuple of these, optional
             An attribute to stratify by, named as in `slices`.
         columns : str or iterable of str
@@ -414,9 +415,9 @@ class Diff(DiffWithIds):
         side : {"baseline", "experiment"}
             Whether to list clusters of the baseline or of the experiment.
         order_by : str, optional
-            A score or column; by default "change", the sum of split_change and merge_change. Scores for which higher is
-            better are listed smallest first, all others largest first. Ties are broken by weight, largest first, then
-            by label.
+            A score or column to order by; by default "change", the sum of split_change and merge_change. Scores for
+            which higher is better are listed smallest first, all other scores and columns largest first. Ties are
+            broken by weight, largest first, then by label.
         limit : int, optional
             The number of clusters to return; all by default.
         outcome : str, optional
@@ -430,16 +431,14 @@ class Diff(DiffWithIds):
         -------
         Table
             The columns cluster, n_items, weight, n_parts (the number of clusters of the other side that the cluster
-            intersects), outcome (if clusters overlap, the column unchanged instead), split_change, merge_change, and
-            the scores over the cluster's items. With a truth, there is also n_labelled, the number of items behind the
-            scores that judge the change. Clusters whose outcome is "gone" or "appeared" have values only for cluster,
-            n_items and weight.
+            intersects), outcome (or, if clusters overlap, unchanged), split_change, merge_change, and the scores over
+            the cluster's items. With a truth, n_labelled is the number of items on which the scores that judge the
+            change are based. Clusters whose outcome is "gone" or "appeared" have values only for cluster, n_items and
+            weight.
 
-        Notes
-        -----
-        The changes of a cluster are its contributions to split_rate and merge_rate: the sums over its items of the
-        item's weight times its own rate, divided by the weight of all items. Over all clusters, they add up to
-        split_rate and merge_rate.
+        Notes ----- split_change and merge_change are a cluster's contributions to split_rate and merge_rate: the sum
+        over the cluster's items of the item's weight times the item's rate, divided by the weight of all items. Over
+        all clusters of a side, the contributions add up to split_rate and merge_rate.
 
         Examples
         --------
@@ -463,16 +462,16 @@ class Diff(DiffWithIds):
         Parameters
         ----------
         order_by : str, optional
-            A column to order by, largest first; by default "change", the sum of both changes. Ties are broken by
-            weight, then by labels.
+            A column to order by, largest first; by default "change", the sum of split_change and merge_change. Ties are
+            broken by weight, then by labels.
         limit : int, optional
             The number of cells to return; all by default.
 
         Returns
         -------
         Table
-            The columns baseline_cluster, experiment_cluster (lists if clusters overlap), n_items, weight, split and
-            merged of each item, and split_change and merge_change of all items of the cell.
+            The columns baseline_cluster, experiment_cluster (lists if clusters overlap), n_items and weight; split and
+            merged, for each item; and split_change and merge_change, for all items of the cell.
 
         Examples
         --------
@@ -497,7 +496,7 @@ class Diff(DiffWithIds):
         order_by: str | None = None,
         limit: int | None = None,
     ) -> Table:
-        """Return all items, or those of a cluster, with the mates that stayed, left or joined, and scores.
+        """Return all items, or the items of a cluster, with scores and the weights of mates that stayed, left or came.
 
         Parameters
         ----------
@@ -506,8 +505,8 @@ class Diff(DiffWithIds):
         baseline_cluster, experiment_cluster : object, optional
             The label of a cluster (a tuple if composite), to list only its items.
         order_by : str, optional
-            A score or column to order by, as for `clusters`; "change" for the sum of both changes. By default, items
-            are in the order of the input. Ties are broken by weight, then by id.
+            A score or column to order by, as for `clusters`; "change" is the sum of split_change and merge_change. By
+            default, items are in the order of the input. Ties are broken by weight, then by id.
         limit : int, optional
             The number of items to return; all by default.
 
@@ -532,12 +531,12 @@ class Diff(DiffWithIds):
         return items_of(self, columns, (baseline_cluster, experiment_cluster), order_by, limit)
 
     def item(self, which: Any, *, columns: str | Iterable[str] = (), members: int = 5) -> ChangedItem:
-        """Return one item: the first few mates that stayed, left and joined, and the item's scores.
+        """Return one item: its scores, and the first few mates that stayed with it, left it or joined it.
 
         Parameters
         ----------
         which : object
-            The item's id (a tuple if it is composite), or its position if items have no ids.
+            The item's id (a tuple for a composite id), or the item's position if items have no ids.
         columns : str or iterable of str
             Attributes to show, named as in `slices`.
         members : int
@@ -546,7 +545,7 @@ class Diff(DiffWithIds):
         Returns
         -------
         ChangedItem
-            A dict with a readable text form. Its keys are item, baseline_cluster, experiment_cluster, weight, stable,
+            A dict with a readable text form. The keys are item, baseline_cluster, experiment_cluster, weight, stable,
             split, merged, split_change, merge_change, the scores, "attributes" if requested, and "members", which gives
             the number of items and the first few items for each of "stable", "split", "merged" and "apart".
 
@@ -568,19 +567,19 @@ class Diff(DiffWithIds):
         side : {"baseline", "experiment"}
             The side of the cluster.
         which : object
-            The label of the cluster; a tuple if it is composite.
+            The label of the cluster; a tuple for a composite label.
         columns : str or iterable of str, optional
-            Attributes to show next to the members, named as in `slices`; by default the first few, beginning with the
-            true cluster. Values that differ from the most common value are marked.
+            Attributes to show next to the members, named as in `slices`; by default, the first few attributes,
+            beginning with the true cluster. Values that differ from the most common value of an attribute are marked.
         members : int
-            Number of members to show. One member of each part is shown, then another of each, and so on; within a
-            part, they are ordered by weight, largest first, then by id.
+            Number of members to show. The parts take turns, one member at a time; within a part, members are ordered by
+            weight, largest first, then by id.
 
         Returns
         -------
         ChangedCluster
-            A dict with a readable text form. Its attribute `parts` is a table of all parts, and `table` is a table of
-            all members.
+            A dict with a readable text form, an attribute `parts` (a table of all parts) and an attribute `table` (a
+            table of all members).
 
         Examples
         --------
@@ -632,12 +631,12 @@ class Diff(DiffWithIds):
         Parameters
         ----------
         directory : path
-            The directory, which is created if it does not exist. Files of an earlier result in it are replaced, all of
-            them at the end.
+            The directory to write to; a missing directory is created. Files of an earlier result in the directory are
+            replaced together, after the new files have been written.
         keep : {"scores", "cells", "items"}
-            How much to write. "scores" writes scores, changes and slices; "cells" adds clusters and cells; "items" also
-            adds the items, including those of a truth, from which any later slice can be computed. The files and their
-            columns are the same as for an evaluation with the baseline as truth.
+            How much of the diff to write. "scores" writes scores, changes and slices; "cells" adds clusters and cells;
+            "items" also adds the items, including the items of a truth, so that any slice can be computed later. The
+            files and columns are the same as for an evaluation with the baseline as truth.
         """
         save.save(
             self.evaluation,

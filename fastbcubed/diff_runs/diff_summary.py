@@ -146,7 +146,7 @@ def _share(common: float, alone: float) -> float:
 
 
 class DiffData(ScoredResult):
-    """The evaluation and the judgement of a diff, and the figures that its listings, ids and document read."""
+    """The evaluation and the judgement of a diff, and the data used by its listings, ids and document."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class DiffData(ScoredResult):
 
     @cached_property
     def summary(self) -> dict[str, dict[str, Any]]:
-        """By side: numbers of items, clusters, singletons and unchanged clusters, sizes and, if known, outcomes."""
+        """By side, numbers of items, clusters, singletons and unchanged clusters, sizes and, if known, outcomes."""
         found = {}
         for side, old in SIDES.items():
             of_side = self.evaluation.summary[old]
@@ -223,12 +223,12 @@ class DiffData(ScoredResult):
 
     @property
     def metrics(self) -> list[Metric]:
-        """The scores that tables show."""
+        """The scores that are shown in tables."""
         return [*self.evaluation.metrics, *self._judging]
 
     @cached_property
     def verdict(self) -> Verdict | None:
-        """How right the change is according to the truth, over all items; None if there is no truth."""
+        """How right the change is according to the truth, over all items; None without a truth."""
         if self._judgement is None or self._saved.get("verdict") is not None:
             return self._saved.get("verdict")
         return self._judgement.verdict(self._judging)

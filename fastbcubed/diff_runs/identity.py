@@ -572,7 +572,7 @@ class DiffWithIds(DiffData):
 
     @cached_property
     def id_stability(self) -> IdStability:
-        """Share of the common weight that keeps its id with the present labels (`as_named`) and with `ids` (`best`).
+        """Weight shares of common items that keep their id: by label (`as_named`), and by `ids` (`best`).
 
         Examples
         --------
@@ -588,23 +588,23 @@ class DiffWithIds(DiffData):
     ) -> Table:
         """Return the id of each cluster of the experiment: the id of a baseline cluster, or a new id.
 
-        The labels of the baseline are the ids. Each id is given to at most one cluster, such that as much weight as
-        possible keeps its id. Ties are broken by the heaviest cell, then by the larger share of both clusters, the
-        smaller old id, and the smaller label.
+        The labels of the baseline are the existing ids. Each id is given to at most one cluster, such that as much
+        weight as possible keeps its id. Ties are broken in favour of the heaviest cell, then of the larger share of
+        both clusters, the smaller old id, and the smaller label.
 
         Parameters
         ----------
         known_ids : array-like, optional
-            Ids of earlier releases, such as the column id of `registry`, which must not be used again.
+            Ids of earlier releases that must not be used again, such as the column id of `registry`.
         revive : bool
             Whether known ids that the baseline does not have may be used again as new ids.
         mint : callable, str, optional
             How new ids are made: a function of the cluster's label; a string to prefix to consecutive numbers; or the
-            builtin `min`, for the cluster's smallest item that is not an id. By default, integer ids continue from
+            builtin `min`, for the cluster's smallest item that is not yet an id. By default, integer ids continue from
             the largest known id, and other ids are the labels of the experiment. An id that is already taken raises
             OptionError, and a mix of numbers and strings raises IdTypeError.
         by : {"cluster", "item"}
-            Whether to list clusters, or items as a baseline for the next release.
+            Whether to list clusters or items; a list of items can be the baseline for the next release.
 
         Returns
         -------
@@ -612,7 +612,7 @@ class DiffWithIds(DiffData):
             The columns experiment_cluster, id and event, ordered by label. The event is "kept" (the cluster keeps an
             id), "merged" (the id also replaces ids that are retired), "split" (the id is new, because other clusters
             keep the ids of the clusters that the items come from) or "new" (the cluster has no items of the baseline).
-            If listed by item, the columns are item and cluster, which contains the id. Clusters created by a policy
+            With ``by="item"``, the columns are item and cluster, which contains the id. Clusters created by a policy
             have no id.
 
         Examples
@@ -632,9 +632,10 @@ class DiffWithIds(DiffData):
         return Table(ids_of(self, known_ids, mint, revive=revive, by_item=by == "item"))
 
     def retired(self) -> Table:
-        """Return the ids that no cluster keeps, and the ids that replace them.
+        """Return the ids that no cluster keeps, and the id that replaces each.
 
-        The columns are id and replaced_by, which is the id of the cluster with most of the id's weight, or null.
+        The columns are id and replaced_by. replaced_by is the id of the cluster that has most of the retired id's
+        weight, or null without such a cluster.
 
         Examples
         --------
@@ -647,12 +648,12 @@ class DiffWithIds(DiffData):
     def registry(
         self, previous: Any = None, *, release: str | None = None, revive: bool = False, mint: IdRule = None
     ) -> Table:
-        """Return the registry of all ids after this release, with id, first_seen, last_seen and replaced_by.
+        """Return a registry of all ids up to this release: id, first_seen, last_seen and replaced_by.
 
         Parameters
         ----------
         previous : table or path, optional
-            The registry of the previous release. Its ids are known, and are listed first.
+            The registry of the previous release, whose ids are known and are listed first.
         release : str, optional
             The name of the release; by default, the name of the experiment without a file name extension.
         revive, mint

@@ -198,25 +198,25 @@ TO_CONNECT = 16
 class Clustering:
     """Items and their clusters, one row per membership.
 
-    The `from_...` methods make a clustering. They never change their inputs and, if the types allow it, do not copy
-    them; see `Column.keys` for exceptions.
+    The `from_...` methods make a clustering. Inputs are never changed and, if their types allow, not copied; see
+    `Column.keys` for exceptions.
 
     Attributes
     ----------
     labels : Column
-        Cluster label of each row. Null labels are kept; their meaning is a policy of `evaluate`.
+        Cluster label of each row. Null labels are kept; the policy `nulls` of `evaluate` says what they mean.
     items : Column or None
-        Item id of each row, never null; None if the row number is the identity.
+        Item id of each row, never null; None if items are identified by row number.
     weight : numpy.ndarray of shape (n_rows,) or None
-        Weight of each row as float64. Nulls are refused; otherwise, the values are not checked.
+        Weight of each row as float64. Null weights are refused; the values of weights are not checked here.
     attributes : Source or None
-        All columns of the table that the clustering was made from, read on demand.
+        All columns of the table from which the clustering was made; the columns are read on demand.
     name : str
         Name of the clustering in messages: "the truth", "the prediction", or a path.
     reading : Reading or None
         How the columns of the table were read, why they were read this way, and other possible readings.
     links : Connected or None
-        How the clustering was made from links; None if it was not.
+        How the clustering was made from links; None if it was not made from links.
 
     Examples
     --------
@@ -271,17 +271,17 @@ class Clustering:
         return "\n".join(lines)
 
     def slice(self, start: int, stop: int) -> Clustering:
-        """Return the clustering of a range of rows, without copying them.
+        """Return the clustering of a range of rows, without copying the rows.
 
         Parameters
         ----------
         start, stop : int
-            The first row, and the row after the last one.
+            The first row of the range, and the row after the last row of the range.
 
         Raises
         ------
         OptionError
-            If `start` or `stop` is not a number of rows, or `stop` is less than `start`.
+            If `start` or `stop` is negative or not an integer, or `stop` is less than `start`.
         """
         start = whole_number(start, "start", "rows")
         stop = whole_number(stop, "stop", "rows", least=start)
@@ -293,7 +293,7 @@ class Clustering:
 
     @property
     def attribute_names(self) -> tuple[str, ...]:
-        """Names of the columns of the table, except those of the items and labels."""
+        """Names of the columns of the table, except the columns of items and labels."""
         if self.attributes is None:
             return ()
         used = {*self.labels.names, *(self.items.names if self.items is not None else ())}
@@ -301,7 +301,7 @@ class Clustering:
 
     @property
     def omits_singletons(self) -> bool:
-        """Whether only linked items are listed; absent items are then singletons rather than missing."""
+        """Whether only linked items are listed, so that absent items are singletons rather than missing."""
         return self.links is not None and not self.links.complete
 
     def to_table(self) -> pa.Table:
@@ -310,8 +310,9 @@ class Clustering:
         Returns
         -------
         pyarrow.Table
-            The columns of the items (one per part of a composite id, none for items by position), then the columns of
-            the labels. There is one row per membership, in the order of the clustering.
+            A table with one row per membership, in the order of the clustering. The columns of the items come first
+            (one per part of a composite id, none for items identified by position), followed by the columns of the
+            labels.
 
         Examples
         --------
@@ -385,7 +386,7 @@ class Clustering:
         Parameters
         ----------
         mapping : dict
-            A dict from item to a cluster or a set of clusters. An empty set is a null label.
+            A dict from item to a cluster or a set of clusters. An empty set counts as a null cluster.
         overlapping : bool, optional
             Whether an item may be in several clusters; if False, such an item raises OverlapError.
         name : str, optional
@@ -439,7 +440,7 @@ class Clustering:
         Parameters
         ----------
         clusters : iterable of iterables, or a dict from label to iterable
-            The clusters; unless they are given as a dict, their labels are 0, 1, ...
+            The items of each cluster. Without a dict, the labels of the clusters are 0, 1, ...
         name : str, optional
             Name of the clustering in messages.
 
@@ -501,7 +502,7 @@ class Clustering:
         series : pandas.Series
             The series. A MultiIndex makes composite ids, whose parts are matched between the sides by level name.
         weight : array-like of shape (n_rows,), optional
-            Weight of each row, in the same order; a Series must have the same index.
+            Weight of each row, in the order of `series`; weights in a Series must have the same index as `series`.
         name : str, optional
             Name of the clustering in messages.
 
@@ -552,7 +553,7 @@ class Clustering:
         name: str = "the links",
         memory_limit: int | str | None = None,
     ) -> Clustering:
-        """Make a clustering from links (pairs of items with a score): their connected components.
+        """Make a clustering whose clusters are the connected components of links (pairs of items with a score).
 
         Parameters
         ----------
@@ -561,7 +562,7 @@ class Clustering:
             a composite id. Links may be repeated, reversed, or from an item to itself. Only the needed columns of
             files are read, block by block.
         left, right : str or list of str, optional
-            The columns of the two items; a list makes a composite id. By default, the columns written by Splink,
+            The columns of the two items; a list makes a composite id. The default is the columns written by Splink,
             dedupe, Zingg or recordlinkage, or two columns with paired names such as ``id_l`` and ``id_r``, ``left_id``
             and ``right_id``, or ``id1`` and ``id2``.
         score : str, optional
@@ -570,39 +571,42 @@ class Clustering:
         threshold : float, optional
             The score that a link needs to connect its items. By default, all links connect their items.
         ascending : bool
-            Whether scores are distances, in which case links at or below the threshold connect; requires `threshold`.
+            Whether scores are distances, so that links at or below the threshold connect their items; requires
+            `threshold`.
         verdict : str or False, optional
-            The column that says whether two items match: same, different or unsure, or other words for these, such as
-            yes and no, true and false, or 1 and 0. Only matches connect. A column that seems to contain verdicts must
-            be named; False says that there is no such column, and that all rows are links.
+            The column of verdicts on whether two items match: same, different or unsure, or equivalent values such as
+            yes and no, true and false, or 1 and 0. Only items judged to match are connected. A column that seems to
+            contain verdicts must be named. Pass False if the table has no verdicts and all rows are links.
         sources : tuple of str or False, optional
-            The names of the two tables that the left and the right items are from, such as ``("crm", "web")``. An item
-            is then (source, id), as in a truth with ``item=["source", "id"]``, so an id that occurs in both tables
-            stands for two items. Columns that tools write for two tables, such as ``ltable_id``, require `sources`;
-            False says that an id means the same item in both tables.
+            The names of the two tables that the left and the right items are from, such as ``("crm", "web")``. With two
+            sources, an item is a pair (source, id), as in a truth with ``item=["source", "id"]``, so an id that occurs
+            in both tables stands for two items. Columns that tools write for two tables, such as ``ltable_id``, require
+            `sources`. Pass False if an id means the same item in both tables.
         items : table, path, Clustering, or array-like, optional
             The complete list of items. Items without a connecting link are singletons. By default, only the items of
-            the links are listed, and `evaluate` treats any others as singletons, not as missing.
+            the links are listed, and `evaluate` treats all other items as singletons, not as missing.
         item : str or list of str
             The column of items, if `items` is a table with several columns.
         name : str, optional
-            Name of the clustering in messages; paths keep theirs.
+            Name of the clustering in messages. Files are named by their path in any case.
         memory_limit : int or str, optional
-            Bytes by which the process may grow, or a string such as "2GiB"; no limit by default. Links that need more
-            raise an error, before they are read or as soon as the need is known.
+            Bytes by which the memory of the process may grow, or a string such as "2GiB"; no limit by default. Links
+            that need more memory than the limit raise an error, before the links are read or as soon as the need is
+            known.
 
         Returns
         -------
         Clustering
-            One row per item, in the order in which items are given or appear in the links; clusters are
-            numbered from 0 in that order.
+            A clustering with one row per item, in the order in which items are given or appear in the links. Clusters
+            are numbered from 0 in the order of their first items.
 
         Raises
         ------
         NullError
             If an id is null.
         LinkError
-            If a score is null, NaN, or an integer that has no exact float, or if a link has an item outside `items`.
+            If a score is null, NaN, or an integer that cannot be represented exactly as a float, or if a link has an
+            item that is missing from `items`.
         ColumnError
             If columns are missing or ambiguous, or a column that was not named seems to contain verdicts.
         JudgementError
@@ -613,14 +617,12 @@ class Clustering:
         Warns
         -----
         EvaluationWarning
-            If links with low scores connect because there is no threshold, if a threshold is beyond all scores, or if
-            items judged not to match are connected through others.
+            If links with low scores connect their items because there is no threshold, if a threshold is beyond all
+            scores, or if items judged not to match are connected through other items.
 
-        Notes
-        -----
-        A threshold is rounded to 32 bits if the scores have 32 bits, so that a score of 0.9 reaches a threshold of
-        0.9. The run time is nearly proportional to the number of links. Memory is 24 bytes per link (12 without
-        scores) and about 50 bytes per item, plus its id.
+        Notes ----- A threshold is rounded to 32 bits if the scores have 32 bits, so that a score of 0.9 reaches a
+        threshold of 0.9. The run time is nearly proportional to the number of links. The memory required is 24 bytes
+        per link (12 bytes without scores), about 50 bytes per item, and the item ids.
 
         Examples
         --------
@@ -665,7 +667,7 @@ class Clustering:
         sources: Sources = None,
         name: str = UNNAMED,
     ) -> Clustering:
-        """Make a clustering from pairs of items that belong together: their connected components.
+        """Make a clustering whose clusters are the connected components of pairs of items that belong together.
 
         For links in a table or with scores, see `from_links`.
 
@@ -674,12 +676,12 @@ class Clustering:
         left, right : array-like of shape (n_pairs,)
             The two items of each pair.
         items : array-like, optional
-            Further items, such as the complete list; items in no pair become singletons. By default, only the items of
-            the pairs are listed, and `evaluate` treats any others as singletons, not as missing. Pass ``[]`` if there
-            are no others.
+            Further items, such as the complete list of items; items in no pair become singletons. By default, only the
+            items of the pairs are listed, and `evaluate` treats all other items as singletons, not as missing. Pass
+            ``[]`` if the pairs contain all items.
         verdict : array-like of shape (n_pairs,), optional
-            Whether the two items of each pair match, as in `from_links`; only pairs that match connect. By default,
-            all pairs match.
+            Whether the two items of each pair match, as in `from_links`; only matching pairs connect their items. By
+            default, all pairs match.
         sources : tuple of str or False, optional
             The names of the two tables that the left and the right items are from, as in `from_links`.
         name : str, optional
@@ -688,7 +690,8 @@ class Clustering:
         Returns
         -------
         Clustering
-            One row per item, with the items of `items` first; clusters are numbered from 0 in that order.
+            A clustering with one row per item, beginning with the items of `items`. Clusters are numbered from 0 in the
+            order of their first items.
 
         Examples
         --------
@@ -730,12 +733,12 @@ class Clustering:
             The table. Arrow data are not copied; only the needed columns of files are read. An item in
             several clusters has several rows, or a list of clusters.
         item, cluster : str or list of str
-            The columns of items and clusters; a list makes a composite id. If a default name is missing, the only
-            remaining column is used, or the column written by Splink, Zingg, dedupe or Senzing.
+            The columns of items and clusters; a list makes a composite id. If the table has no column of a default
+            name, the only remaining column is used, or the column written by Splink, Zingg, dedupe or Senzing.
         weight : str, optional
             The column of weights.
         name : str, optional
-            Name of the clustering in messages; paths keep theirs.
+            Name of the clustering in messages. Files are named by their path in any case.
 
         Returns
         -------
@@ -744,11 +747,11 @@ class Clustering:
         Raises
         ------
         ColumnError
-            If `table` is not a table or does not have these columns.
+            If `table` is not a table or does not have the columns `item` and `cluster`.
         NullError, IdTypeError
             If an item is null, or items or clusters have an unsupported type.
         OptionError, WeightError
-            If `weight` is not a name or its column is not numeric.
+            If `weight` is not a column name, or the column of weights is not numeric.
         FileFormatError
             If the file does not exist or cannot be read.
 
@@ -793,12 +796,12 @@ class Clustering:
         cluster: ColumnName = CLUSTER,
         weight: str | None = None,
     ) -> Clustering:
-        """Make a clustering from Parquet files (or Arrow IPC, or CSV) with one row per membership.
+        """Make a clustering from Parquet, Arrow IPC, CSV or JSON lines files with one row per membership.
 
         Parameters
         ----------
         path : str or os.PathLike
-            A file, glob or directory, its URI, or a list of files.
+            The path or URI of a file or directory, a glob, or a list of files.
         item, cluster, weight
             Columns, as in `from_table`.
 
@@ -833,13 +836,13 @@ class Clustering:
         Parameters
         ----------
         child, parent : array-like of shape (n_links,)
-            Clusters and their parent clusters; a null parent means that a cluster has none. A cluster may have several
-            parents.
+            Clusters and their parent clusters; a null parent means that a cluster has no parent. A cluster may have
+            several parents.
 
         Returns
         -------
         Clustering
-            The same rows plus one row per added membership, without weights and attributes.
+            A clustering with the same rows plus one row per added membership, without weights and attributes.
 
         Raises
         ------

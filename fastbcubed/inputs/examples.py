@@ -85,7 +85,7 @@ def example(name: str) -> Example:
     Raises
     ------
     OptionError
-        If there is no such data set.
+        If the package has no data set of this name.
 
     Examples
     --------

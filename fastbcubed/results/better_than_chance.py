@@ -83,11 +83,11 @@ class ChanceTest:
 
 
 def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0) -> ChanceTest:
-    """Test whether a score is better than chance, by shuffling predicted labels, which preserves cluster sizes.
+    """Test whether a score is better than chance, by shuffling the predicted labels among the items.
 
-    If there are at most 20,000 labelings, all of them are tried, and the test is exact; otherwise, `draws` of them are
-    drawn at random. The run time is that of computing the score, times the number of labelings. The test is for
-    partitions without weights.
+    If at most 20,000 labelings with these cluster sizes exist, all labelings are tried, and the test is exact;
+    otherwise, `draws` labelings are drawn at random. The run time is the time of computing the score times the number
+    of labelings tried. The test requires partitions without weights.
 
     Parameters
     ----------
@@ -102,7 +102,8 @@ def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0
     Returns
     -------
     ChanceTest
-        The result, with score, statistic, p_value, expected and deviation (by chance), as_good, draws, exact and seed.
+        The result, with the attributes score, statistic, p_value, expected and deviation (the mean and the standard
+        deviation by chance), as_good (the number of labelings that are at least as good), draws, exact and seed.
 
     Raises
     ------
@@ -114,10 +115,8 @@ def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0
     TooMuchWorkError
         If more than 1e9 labels would be shuffled.
 
-    Notes
-    -----
-    A score that is better than chance need not be good: with many items, nearly every clustering that is made from the
-    data scores better than chance. See `interval` for how certain a score is.
+    Notes ----- A score that is better than chance need not be good: with many items, nearly every clustering that is
+    made from the data scores better than chance. For the uncertainty of a score, see `interval`.
 
     Examples
     --------

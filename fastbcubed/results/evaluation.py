@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class Evaluation(EvaluationData):
     """How good a clustering is: overall, by cluster, by slice and by item.
 
-    `fastbcubed.evaluate` and `fastbcubed.load` return it. Scores are means over items unless their names say
+    `fastbcubed.evaluate` and `fastbcubed.load` return evaluations. Scores are means over items unless their names say
     otherwise.
 
     Attributes
@@ -56,7 +56,7 @@ class Evaluation(EvaluationData):
     policies : Policies
         The policies for items missing from one side, null clusters, duplicates and noise.
     overall : Scores
-        Scores over all items; each is also an attribute of the evaluation.
+        Scores over all items; each score is also an attribute of the evaluation.
     not_computed : dict of str to str
         Scores of the requested families that are not defined for this input, and the reasons.
     names : dict
@@ -68,7 +68,7 @@ class Evaluation(EvaluationData):
     errors : Scores
         Standard errors of the scores over all items, by connected component.
     units : Units
-        The components: their number, their effective number, and the share of the largest.
+        Number and effective number of connected components, and the weight share of the largest component.
     bounds : Bounds or None
         Bounds of the precision, if prediction-only items were dropped.
     summary : dict
@@ -80,9 +80,9 @@ class Evaluation(EvaluationData):
     definition : dict
         How the scores are defined: average, weighting, policies.
     reading : dict
-        How the columns of each side were read: the columns used for item and cluster (for links: left, right, score
-        and verdict), the reason, other candidates, and the tool that wrote them. None for a side without columns, such
-        as a dict.
+        How the columns of each side were read: the columns used for item and cluster (for links: left, right, score and
+        verdict), the reason, other candidate columns, and the tool that wrote the table. The value for a side without
+        columns, such as a dict, is None.
     manifest : dict
         Versions, the engine, the arguments passed, and the number of rows and the fingerprint of each side.
 
@@ -123,7 +123,7 @@ class Evaluation(EvaluationData):
         ----------
         which : str or callable
             The name of a score, or a function ``f(tp, fp, fn, tn) -> array`` that takes float64 arrays of equal shape
-            and works element by element; the result is the mean of the returned array over items.
+            and works element by element. The result is then the mean of the returned array over items.
 
         Examples
         --------
@@ -140,10 +140,10 @@ class Evaluation(EvaluationData):
     def errors(self) -> Scores:
         """Standard errors of the overall scores, by connected component of truth and prediction.
 
-        They estimate how much a score would vary between samples of the same number of similar components. Access to a
-        score without a standard error raises a MetricError with the reason. A single component gives NaN. A standard
-        error of 0 means that all components have the same score, which other components may not have. The standard
-        errors are computed from the cells on first access.
+        Standard errors estimate how much a score would vary between samples of the same number of similar components.
+        Access to a score without a standard error raises a MetricError with the reason. With a single component,
+        standard errors are NaN. A standard error of 0 means that all components have the same score; components outside
+        the data may have other scores. The standard errors are computed from the cells on first access.
         """
         found = self.standard_errors.by_component
         warn_of_units(found.units, COMPONENT, stacklevel=4)
@@ -159,26 +159,24 @@ class Evaluation(EvaluationData):
         level : float
             The confidence level.
         unit : str
-            The sampling unit: "component", a connected component of truth and prediction; "true_cluster", which is
-            valid only with ``unmatched="outside"``; or a column of the tables, whose values must not divide
-            components. If they do, the interval is too narrow, and an `EvaluationWarning` says so.
+            The sampling unit: "component" (a connected component of truth and prediction), "true_cluster" (valid only
+            with ``unmatched="outside"``), or a column of the tables. If values of the column divide components, the
+            interval is too narrow, and an `EvaluationWarning` says so.
 
         Returns
         -------
         Interval
-            The ends low and high, by Student's t. The fewer units account for the error, the fewer degrees of freedom
-            there are. The interval of a rate is symmetric in the log odds; that of a mean over items is also no wider
-            than Wilson's interval for the effective number of units. A score at an end of its range has a one-sided
-            interval, because units that were not drawn may differ. The ends are NaN if all items are in one unit, and
-            for an amount of 0.
+            The ends low and high of an interval based on Student's t. The fewer units account for the error, the fewer
+            the degrees of freedom. The interval of a rate is symmetric in the log odds; the interval of a mean over
+            items is also no wider than Wilson's interval for the effective number of units. A score at an end of its
+            range has a one-sided interval, because units outside the sample may have other scores. The ends are NaN if
+            all items are in one unit, and for a score of 0 that has no upper limit.
 
-        Examples
-        --------
-        Of four components, three have recall 1 and one has recall 1/2. The standard error is
-        sqrt(4/3 * (3 * 0.25**2 + 0.75**2)) / 8. The interval is Wilson's for 3.5 of 4,
-        (3.5 + q / 2 -+ sqrt(q (3.5 * 0.125 + q / 4))) / (4 + q), where q is 1.96**2: from 0.396 to 0.987. A fifth
-        component would have a fifth of the items, and 0.36 of what it could change, downwards and upwards (0.063 and
-        0.009), is a second error. So the lower end is 0.38 = 7/8 - sqrt((7/8 - 0.396)**2 + (1.96 * 0.063)**2).
+        Examples -------- Of four components, three have recall 1 and one has recall 1/2. The standard error is sqrt(4/3
+        * (3 * 0.25**2 + 0.75**2)) / 8. The interval is Wilson's for 3.5 of 4, (3.5 + q / 2 -+ sqrt(q (3.5 * 0.125 + q /
+        4))) / (4 + q), where q is 1.96**2: from 0.396 to 0.987. A fifth component would have a fifth of the items. The
+        fraction 0.36 of the largest change that a fifth component could make, downwards (0.063) and upwards (0.009), is
+        a second error. The lower end is therefore 0.38 = 7/8 - sqrt((7/8 - 0.396)**2 + (1.96 * 0.063)**2).
 
         >>> import fastbcubed as fb
         >>> ev = fb.evaluate(list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5])
@@ -189,7 +187,7 @@ class Evaluation(EvaluationData):
         return self.standard_errors.interval(which, level, unit)
 
     def scores(self, *, level: float = 0.95, unit: str = COMPONENT) -> Table:
-        """Return the overall scores, with standard errors and intervals where these are defined.
+        """Return the overall scores, with their standard errors and intervals if defined.
 
         The methods `to_pandas`, `to_polars` and `to_arrow` of the evaluation convert this table.
 
@@ -202,7 +200,8 @@ class Evaluation(EvaluationData):
         -------
         Table
             The columns score, value, se, low, high (null for scores without a standard error), n_units and
-            effective_units (the effective number of units). The last two are null if no score has a standard error.
+            effective_units (the effective number of units). n_units and effective_units are null if no score has a
+            standard error.
 
         Examples
         --------
@@ -223,7 +222,7 @@ class Evaluation(EvaluationData):
     def clusters(
         self, side: str, *, order_by: str | None = None, limit: int | None = None, outcome: str | None = None
     ) -> Table:
-        """Return losses and scores by cluster, the costliest first.
+        """Return losses and scores by cluster, costliest clusters first.
 
         Parameters
         ----------
@@ -244,14 +243,13 @@ class Evaluation(EvaluationData):
             intersects), exact (whether the other side has the same cluster), outcome (unless clusters overlap),
             precision_loss, recall_loss, and the scores.
 
-        Notes
-        -----
-        The losses of a cluster are its contributions to the loss of overall precision and recall: the sum over its
-        items of weight * (1 - precision), or weight * (1 - recall), divided by the weight of all items. Over all
-        clusters of a side, they add up to over_merge_rate and under_merge_rate.
+        Notes ----- The losses of a cluster are its contributions to the loss of overall precision and recall: the sum
+        over the cluster's items of weight * (1 - precision), or weight * (1 - recall), divided by the weight of all
+        items. Over all clusters of a side, the precision losses add up to over_merge_rate, and the recall losses to
+        under_merge_rate.
 
-        If clusters overlap, losses are divided so that this is still true: equally among the clusters that an item
-        shares with another item, or among all clusters that it is in.
+        If clusters overlap, each loss is divided equally, either among the clusters that an item shares with another
+        item or among all clusters of the item, so that the losses still add up.
 
         Examples
         --------
@@ -281,19 +279,19 @@ class Evaluation(EvaluationData):
         side : {"true", "pred"}
             The side of the cluster; "truth" and "prediction" are also accepted.
         which : object
-            The label of the cluster; a tuple if it is composite.
+            The label of the cluster; a tuple for a composite label.
         columns : str or iterable of str, optional
-            Attributes to show next to the members, named as in `slices`; by default the first few. Values that differ
-            from the most common value are marked.
+            Attributes to show next to the members, named as in `slices`; by default, the first few attributes. Values
+            that differ from the most common value of an attribute are marked.
         members : int
-            Number of members to show. One member of each part is shown, then another of each, and so on; within a
-            part, they are ordered by weight, largest first, then by id.
+            Number of members to show. The parts take turns, one member at a time; within a part, members are ordered by
+            weight, largest first, then by id.
 
         Returns
         -------
         Cluster
-            A dict with a readable text form. Its attribute `parts` is a table of all parts, and `table` is a table of
-            all members.
+            A dict with a readable text form, an attribute `parts` (a table of all parts) and an attribute `table` (a
+            table of all members).
 
         Examples
         --------
@@ -304,19 +302,20 @@ class Evaluation(EvaluationData):
         return open_cluster(self.kept, side, which, columns, members)
 
     def outcomes(self) -> Table:
-        """Return the outcomes of the clusters (exact, split, merged, both, …) and their losses.
+        """Return the number and losses of clusters by outcome (exact, split, merged, …).
 
         A true cluster is "exact" (there is an identical predicted cluster), "split" (into several predicted clusters
         that contain no other items), "merged" (in one predicted cluster together with other items) or "split and
         merged". A predicted cluster is "exact", a "fragment" (part of one true cluster), a "union" (of whole true
-        clusters) or "mixed". Under ``unmatched="outside"``, items that only the prediction has count as other items,
-        so a predicted cluster that contains any of them is mixed.
+        clusters) or "mixed". Under ``unmatched="outside"``, prediction-only items count as other items, so a predicted
+        cluster that contains a prediction-only item is mixed.
 
         Returns
         -------
         Table
-            The columns side, outcome, n_clusters, n_items, weight, precision_loss and recall_loss, with all outcomes
-            in the order above, true clusters first. On either side, each loss adds up to the overall loss.
+            The columns side, outcome, n_clusters, n_items, weight, precision_loss and recall_loss, with all outcomes in
+            the order above, true clusters first. On either side, precision_loss and recall_loss add up to the overall
+            losses.
 
         Examples
         --------
@@ -344,20 +343,21 @@ class Evaluation(EvaluationData):
         limit: int | None = 200,
         order_by: str = "gain",
     ) -> Table:
-        """Return the clusters to repair first, with the gain from each repair by itself and the scores after each.
+        """Return the clusters to repair first, with the gain from each single repair and the scores after each repair.
 
         Parameters
         ----------
         kinds : "split", "gather" or both
-            "split" divides a predicted cluster by the truth: its items of each true cluster become a separate
-            cluster, and under ``unmatched="outside"``, so do the items that the truth does not have. "gather" turns
-            the items of a true cluster, wherever they are, into one predicted cluster without other items.
+            "split" divides a predicted cluster by the truth: its items of each true cluster become a separate cluster,
+            and under ``unmatched="outside"``, its prediction-only items also become a separate cluster. "gather" moves
+            all items of a true cluster into one predicted cluster without other items.
         limit : int, optional
             The number of repairs to return; None for all repairs with a gain.
         order_by : str
-            What to order by, largest first: gain, precision_gain, recall_gain, n_items or weight; pair_fp or pair_fn,
-            the number of wrong or missing pairs that a single repair removes; or an expression of these with + - * /,
-            such as "5*pair_fp + pair_fn", which becomes the column `value`.
+            The column to order by, largest first: gain, precision_gain, recall_gain, n_items, weight, pair_fp (the
+            number of wrong pairs that a single repair removes) or pair_fn (the number of missing pairs that it
+            removes). An expression that combines columns with + - * /, such as "5*pair_fp + pair_fn", becomes the
+            column `value`.
 
         Returns
         -------
@@ -365,11 +365,12 @@ class Evaluation(EvaluationData):
             The columns:
 
             - rank, kind, side, cluster, n_items and weight;
-            - gain, precision_gain and recall_gain, the gains in f1, precision and recall from this repair by itself;
-            - running, running_precision and running_recall, these scores after this repair and all before it.
+            - gain, precision_gain and recall_gain, the gains in f1, precision and recall from only this repair;
+            - running, running_precision and running_recall, f1, precision and recall after this repair and all earlier
+              repairs.
 
             Ties are broken by weight, then by kind and label; labels of mixed types are converted to strings. No repair
-            lowers precision or recall. Repairs overlap: after one repair, another may gain less.
+            lowers precision or recall. Repairs overlap, so one repair may reduce the gain from another.
 
         Examples
         --------
@@ -391,7 +392,7 @@ class Evaluation(EvaluationData):
         ----------
         which : array-like
             A list of ids; or a mask in the order of `items` or, unless clusters overlap, of the truth's rows. For a
-            result that was saved or computed by the disk engine, the rows are those of ``items.parquet``.
+            result that was saved or computed by the disk engine, a mask refers to the rows of ``items.parquet``.
 
         Examples
         --------
@@ -405,14 +406,14 @@ class Evaluation(EvaluationData):
     def macro(
         self, by: SliceKey, *, min_items: int = 1, f_of_means: bool = False, attributes: Any = None
     ) -> Table:
-        """Return the mean of each score over slices, such as data sets, where each slice counts once.
+        """Return the mean of each score over slices, such as data sets, in which each slice counts equally.
 
         Parameters
         ----------
         by : str, Bins, tuple of these, or mapping
-            As for `slices`; nulls form a slice of their own.
+            The slices, as for the method `slices`; nulls form a slice of their own.
         min_items : int
-            The least number of scored items; slices with fewer are omitted.
+            Minimum number of scored items of a slice; smaller slices are omitted.
         f_of_means : bool
             Whether F scores are computed from the mean precision and recall, rather than averaged like the other
             scores.
@@ -425,12 +426,10 @@ class Evaluation(EvaluationData):
             The columns score, mean, sd (the sample standard deviation over the slices; NaN for a single slice, and for
             scores from `f_of_means`) and n_slices. A slice of weight 0 has no score.
 
-        Notes
-        -----
-        Scores that are defined only for all items at once, such as `adjusted_rand`, do not exist for slices; for these,
-        evaluate each data set separately. Items of clusters that extend over several data sets are scored together
-        with all items of these clusters. The tables of R. van Heusden et al., BCubed Revisited: Elements Like Me,
-        2022, show means over data sets.
+        Notes ----- Scores that are defined only for all items at once, such as `adjusted_rand`, do not exist for
+        slices. To average such scores, evaluate each data set separately. An item of a cluster that extends over
+        several data sets is scored against all items of that cluster. The tables of R. van Heusden et al., BCubed
+        Revisited: Elements Like Me, 2022, show means over data sets.
 
         Examples
         --------
@@ -461,7 +460,7 @@ class Evaluation(EvaluationData):
         order_by: str | None = None,
         limit: int | None = None,
     ) -> Table:
-        """Return all scored items, or those of a cluster, with clusters, weight, confusion matrix and scores.
+        """Return all scored items, or the items of a cluster, with clusters, weight, confusion matrix and scores.
 
         Parameters
         ----------
@@ -470,8 +469,9 @@ class Evaluation(EvaluationData):
         true_cluster, pred_cluster : object, optional
             The label of a cluster (a tuple if composite), to list only its items.
         order_by : str, optional
-            A score (worst first) or column (largest or latest first), or "loss", the sum of both losses. By default,
-            items are in the order of the input, unless the disk engine has joined rows by item.
+            A score (worst first) or column (largest or latest first), or "loss", the sum of precision_loss and
+            recall_loss. By default, items are in the order of the input, unless the disk engine has joined rows by
+            item.
         limit : int, optional
             The number of items to return; all by default.
 
@@ -480,7 +480,7 @@ class Evaluation(EvaluationData):
         Table
             The columns item, true_cluster, pred_cluster, the attributes, weight, tp, fp, fn, tn (null under
             ``unmatched="outside"``), precision_loss and recall_loss (contributions to the overall losses), and the
-            scores; an item's own F is item_f1. With outer weights, tp, fp, fn and tn are counts.
+            scores; the F1 of a single item is item_f1. With outer weighting, tp, fp, fn and tn are numbers of items.
 
         Examples
         --------
@@ -497,12 +497,12 @@ class Evaluation(EvaluationData):
         return list_items(self.kept, self.metrics, columns, true_cluster, pred_cluster, order_by, limit)
 
     def item(self, which: Any, *, columns: str | Iterable[str] = (), members: int = 5) -> Item:
-        """Return one item: its confusion matrix, scores, and the first few members of the matrix's four sets.
+        """Return one item: its confusion matrix, its scores, and the first few items counted in tp, fp, fn and tn.
 
         Parameters
         ----------
         which : object
-            The item's id (a tuple if it is composite), or its position if items have no ids.
+            The item's id (a tuple for a composite id), or the item's position if items have no ids.
         columns : str or iterable of str
             Attributes to show, named as in `slices`.
         members : int
@@ -511,9 +511,9 @@ class Evaluation(EvaluationData):
         Returns
         -------
         Item
-            A dict with a readable text form. Its keys are item, true_cluster, pred_cluster, weight, tp, fp, fn, tn,
-            the scores, "attributes" if requested, and "members", which gives the number of items and the first few
-            items for each of "tp", "fp", "fn" and "tn".
+            A dict with a readable text form. The keys are item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, the
+            scores, "attributes" if requested, and "members", which gives the number of items and the first few items
+            for each of "tp", "fp", "fn" and "tn".
 
         Examples
         --------
@@ -529,15 +529,15 @@ class Evaluation(EvaluationData):
         Parameters
         ----------
         order_by : str, optional
-            A column to order by, largest first; by default "loss", the sum of both losses.
+            A column to order by, largest first; by default "loss", the sum of precision_loss and recall_loss.
         limit : int, optional
             The number of cells to return; all by default.
 
         Returns
         -------
         Table
-            The columns true_cluster, pred_cluster (lists if clusters overlap), n_items, weight, fp and fn of each
-            item, and precision_loss and recall_loss of all items of the cell.
+            The columns true_cluster, pred_cluster (lists if clusters overlap), n_items and weight; fp and fn, for each
+            item; and precision_loss and recall_loss, for all items of the cell.
 
         Examples
         --------
@@ -565,7 +565,7 @@ class Evaluation(EvaluationData):
         indent : int or None
             Spaces per level of indentation; None for a single line.
         limit : int or None
-            Maximum number of slices per slicing, the costliest first; None for all.
+            Maximum number of slices per slicing, costliest slices first; None for all slices.
 
         Raises
         ------
@@ -598,13 +598,13 @@ class Evaluation(EvaluationData):
         Parameters
         ----------
         directory : path
-            The directory, which is created if it does not exist. Files of an earlier evaluation in it are replaced,
-            all of them at the end.
+            The directory to write to; a missing directory is created. Files of an earlier evaluation in the directory
+            are replaced together, after the new files have been written.
         keep : {"scores", "cells", "items"}
-            How much to write. "scores" writes ``overall.json`` and ``slices.parquet``; "cells" adds ``cells.parquet``,
-            ``true_clusters.parquet`` and ``pred_clusters.parquet``; "items" also adds ``items.parquet``, from which any
-            later slice can be computed. If there are many cells, ``page.json`` has the content of the HTML report; it
-            may be deleted.
+            How much of the evaluation to write. "scores" writes ``overall.json`` and ``slices.parquet``; "cells" adds
+            ``cells.parquet``, ``true_clusters.parquet`` and ``pred_clusters.parquet``; "items" also adds
+            ``items.parquet``, from which any slice can be computed later. If there are many cells, the file
+            ``page.json`` has the content of the HTML report; this file may be deleted.
         repairs : int
             Number of repairs to write as ``repairs.parquet``; see `repairs`.
 

@@ -25,7 +25,7 @@ from fastbcubed.runtime.object_attributes import cached_property
 
 
 class EvaluationData(ScoredResult):
-    """The figures and data of an evaluation, which its listings, its document and its files read."""
+    """The figures and data of an evaluation that are used by its listings, document and files."""
 
     def __init__(self, figures: Figures, kept: Kept, origin: Origin) -> None:
         self.figures, self.kept, self.origin = figures, kept, origin
@@ -41,7 +41,7 @@ class EvaluationData(ScoredResult):
 
     @property
     def units(self) -> Units:
-        """Number of components, effective number of components, and the share of the largest component."""
+        """Number and effective number of connected components, and the weight share of the largest component."""
         return self.standard_errors.units
 
     @cached_property
@@ -58,22 +58,22 @@ class EvaluationData(ScoredResult):
         return Losses(self.kept, self.figures)
 
     def lorenz(self, side: str, *, limit: int | None = ROWS) -> Table:
-        """Return how concentrated the loss is: its cumulative share over the clusters, costliest first.
+        """Return the concentration of the loss: the cumulative share of the loss over clusters, costliest first.
 
         Parameters
         ----------
         side : {"true", "pred"}
             The side of the clusters: true clusters lose recall, predicted clusters lose precision.
         limit : int or None
-            Maximum number of rows of the curve; None for all. The first clusters are listed one by one, later clusters
-            at increasing intervals. The first cluster, the last cluster with a loss and the last cluster are always
-            included.
+            Maximum number of rows of the curve; None for all rows. The costliest clusters are listed one by one, other
+            clusters at increasing intervals. The first cluster, the last cluster with a loss and the last cluster are
+            always included.
 
         Returns
         -------
         Table
-            The columns n_clusters, share_clusters and share_loss, which is the share of the loss in the n_clusters
-            costliest clusters; it is NaN if there is no loss.
+            The columns n_clusters, share_clusters and share_loss. share_loss is the share of the loss that the
+            n_clusters costliest clusters have, or NaN if there is no loss.
 
         Examples
         --------
@@ -93,7 +93,7 @@ class EvaluationData(ScoredResult):
 
     @cached_property
     def concentration(self) -> dict[str, dict[str, Any]]:
-        """By side: "loss", "n_clusters", "n_lossy" (clusters with a loss), "n_half" (clusters with half of it)."""
+        """By side, "loss", "n_clusters", "n_lossy" (with a loss) and "n_half" (clusters with half of the loss)."""
         return concentration(self.losses.curves)
 
     def slices(
@@ -112,20 +112,21 @@ class EvaluationData(ScoredResult):
         by : str, Bins, tuple of these, or mapping
             An attribute, or a part of a composite id; bins of an attribute (see `fastbcubed.bins`); a tuple of several
             attributes to cross; or a dict of named subsets, each a mask or a list of items. The cluster sizes
-            "true_size" and "pred_size" are always available; if a column is also named true_size, the column is
-            "truth.true_size", and the size is "always.true_size". The size for an item in several clusters is the
-            number of items in any of them. Nulls form a slice of their own.
+            "true_size" and "pred_size" are always available. If a column is also named true_size, use "truth.true_size"
+            for the column and "always.true_size" for the cluster size. For an item in several clusters, the size is the
+            number of items in any of these clusters. Nulls form a slice of their own.
         attributes : table, optional
-            Attributes to slice by, by item or row by row; by default, those passed to `evaluate`.
+            Attributes to slice by, matched by item or row by row; by default, the attributes passed to `evaluate`.
         errors : bool
-            Whether to compute standard errors, which takes about as long again. They add <score>_se after each score,
-            based on the components that have items in the slice, and n_units, the number of these components.
+            Whether to compute standard errors from the components with items in the slice, which about doubles the run
+            time. Each score is then followed by its standard error <score>_se, and n_units is the number of components
+            with items in the slice.
         order_by : str, optional
-            A score (worst first) or a column of numbers or times (largest or latest first); "loss", the sum of
-            precision_loss and recall_loss; "excess", the part of the loss beyond the slice's share of the total weight,
-            because large slices lose most even if they are no worse; or "excess_per_item", the excess per item, which
-            is how far (1 - precision) + (1 - recall) is above its overall value. By default, rows are ordered by
-            slice, or by "loss" if there is a limit.
+            A score (worst first), a column of numbers or times (largest or latest first), "loss", "excess" or
+            "excess_per_item". "loss" is the sum of precision_loss and recall_loss. "excess" is the part of the loss
+            beyond the slice's share of the total weight; without this correction, large slices come first even if their
+            scores are average. "excess_per_item" is how far (1 - precision) + (1 - recall) of the slice is above the
+            overall value. By default, rows are ordered by slice, or by "loss" if there is a limit.
         limit : int, optional
             The number of slices to return; all by default.
 
@@ -133,8 +134,8 @@ class EvaluationData(ScoredResult):
         -------
         Table
             The slice, n_items, weight, precision_loss and recall_loss (the slice's contributions to the overall
-            losses), and the scores; slices without scored items are omitted. An attribute with the name of one of
-            these columns, such as weight, appears as attribute.weight.
+            losses), and the scores; slices without scored items are omitted. An attribute with the same name as another
+            column, such as weight, appears as attribute.weight.
 
         Examples
         --------
@@ -185,7 +186,7 @@ class EvaluationData(ScoredResult):
 
     @cached_property
     def summary(self) -> dict[str, dict[str, Any]]:
-        """By side: numbers of items, clusters, singletons and exact clusters, sizes and, if known, outcomes."""
+        """By side, numbers of items, clusters, singletons and exact clusters, sizes and, if known, outcomes."""
         if self._outcomes is None:
             return self._sides
         outcomes = by_side(self._outcomes)

@@ -107,29 +107,30 @@ def explain(
     limit: int = 20,
     seed: int = 0,
 ) -> Explanation:
-    """Search for the kinds of items that lose more than the rest, and return them as slices.
+    """Search for kinds of items that lose more than all other items, and return these kinds as slices.
 
-    Half of the connected components of truth and prediction are searched for slices that lose more than the rest.
-    These slices are tested on the other half, by component, because the items of a component are not independent.
+    Half of the connected components of truth and prediction are searched for slices that lose more than all other
+    items. The slices found are tested on the other half of the components, by component, because the items of a
+    component are not independent.
 
     Parameters
     ----------
     attributes : str, Bins, iterable of these, or table, optional
         Attributes to search, named as in `slices`; "true_size" and "pred_size" are searched only if named. By default,
-        all columns of the inputs are searched, except those that look like ids. A table has attributes by item, or row
-        by row, as for `slices`.
+        all columns of the inputs are searched, except columns that look like ids. The attributes in a table are matched
+        by item or row by row, as for `slices`.
     loss : str or callable
         The score whose loss is explained: "f1", "precision", "recall", or any other mean over items, by name or as a
-        formula (see `metric`). A formula gets None for the true negatives; its best value must be the one where fp and
-        fn are 0.
+        formula (see `metric`). A formula receives None for the true negatives, and must have its best value where fp
+        and fn are 0.
     depth : int
         Maximum number of attributes that define a slice, from 1 to 4.
     min_items : int
         Minimum number of items of a slice.
     level : float
-        The false discovery rate: the expected share of the returned slices that do not lose more than the rest.
+        The false discovery rate: the expected share of false discoveries among the returned slices.
     limit : int
-        Maximum number of slices to propose and test. Fewer tests have more power.
+        Maximum number of slices to propose and test. Testing fewer slices gives each test more power.
     seed : int
         Seed of the random choice of components to search. The same seed finds the same slices, regardless of the
         engine, the number of threads and the order of rows.
@@ -137,7 +138,7 @@ def explain(
     Returns
     -------
     Explanation
-        The explanation. Its table `slices` lists the slices; its text form describes them in sentences.
+        The explanation, whose table `slices` lists the slices and whose text form describes the slices in sentences.
 
     Raises
     ------
@@ -150,17 +151,16 @@ def explain(
     NotKeptError
         If the items were not kept.
 
-    Notes
-    -----
-    The loss of an item is how much higher the overall score would be, to first order, if the item's contribution were
-    perfect; the losses of F1 are those of precision and recall times the slopes of F1. Let e_u be the loss of a
-    component u's items in the slice in excess of the mean loss, minus the share of the slice times the excess loss of
-    all items of u. The test statistic of a slice is then Σ e_u / sqrt(Σ e_u²) [1]_. A proposed slice has a statistic
-    of at least 2 on the searched half, and so does what it adds to other proposals and to the sum of its conditions.
-    On the other half, the largest p-value of these claims, by Student's t, counts. The p-values of all proposals are
-    adjusted by the method of Benjamini and Hochberg. Values with few items are pooled; numbers and dates are cut where
-    the loss changes on the searched half, as in a regression tree. Figures of a slice refer to all items, except that
-    p-values and held-out scores refer to the half that was not searched.
+    Notes ----- The loss of an item is how much higher the overall score would be, to first order, if the item's
+    contribution were perfect. The loss of F1 is the sum of the losses of precision and recall, each times the slope of
+    F1. Let e_u be the loss of a component u's items in the slice in excess of the mean loss, minus the share of the
+    slice times the excess loss of all items of u. The test statistic of a slice is then Σ e_u / sqrt(Σ e_u²) [1]_. A
+    slice is proposed if its own statistic on the searched half is at least 2, and so are the statistics of what the
+    slice adds to other proposals and to the sum of its conditions. The p-value of a proposal is the largest p-value of
+    these statistics on the other half, by Student's t. The p-values of all proposals are adjusted by the method of
+    Benjamini and Hochberg. Values with few items are pooled; numbers and dates are cut where the loss changes on the
+    searched half, as in a regression tree. The figures of a slice refer to all items, but p-values and held-out scores
+    refer to the half that was not searched.
 
     References
     ----------

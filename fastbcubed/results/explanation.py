@@ -31,33 +31,33 @@ SPOKEN, NAMED = 5, 6
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Result):
-    """The kinds of items that lose more than the rest or, for two runs, whose scores change differently from the rest.
+    """Kinds of items that lose more than all other items or, for two runs, whose scores change differently.
 
-    `Evaluation.explain` and `Comparison.explain` return it.
+    `Evaluation.explain` and `Comparison.explain` return explanations.
 
     Attributes
     ----------
     slices : Table
         The slices confirmed on the half of the components that was not searched, largest excess first. The columns:
 
-        - slice, n_items, and n_units, the number of components with any of these items;
-        - share, the slice's share of the weight;
+        - slice, n_items, and n_units, the number of components with items in the slice;
+        - share, the slice's share of the total weight;
         - inside and outside, the scores inside and outside the slice, with the 95 % intervals inside_low, inside_high,
           outside_low and outside_high; for two runs, the changes in the score;
-        - share_of_loss, the slice's share of the loss; null for two runs;
-        - excess, how much higher the overall score would be, to first order, if the slice were like the rest; for two
-          runs, how much the slice adds to the change;
+        - share_of_loss, the slice's share of the total loss; null for two runs;
+        - excess, how much higher the overall score would be, to first order, if the slice scored like all other items;
+          for two runs, how much the slice adds to the change;
         - held_out_inside and held_out_outside, the scores on the held-out half;
         - p, the p-value of the difference between inside and outside on the held-out half, one-sided for one run and
           two-sided for two;
         - p_adjusted, p adjusted for all tested slices by the method of Benjamini and Hochberg;
         - holds, whether the slice was confirmed;
-        - alike, other slices with at least 90 % of their items in common with it.
+        - alike, other slices that share at least 90 % of both slices' weight with the slice.
     proposed : Table
         All slices proposed by the search on one half of the components, with the same columns.
     conditions : dict
-        The conditions that define each slice: a list of dicts with the attribute and its value, its values, its bounds
-        low and high (both inclusive), or null.
+        For each slice, the list of its conditions. A condition is a dict with the attribute and its value, its values,
+        its bounds low and high (both inclusive), or null.
     loss : str
         The score whose loss is explained.
     run, baseline : str or None
@@ -70,8 +70,8 @@ class Explanation(Result):
     left_out : dict of str to str
         Attributes that were not examined, and the reasons.
     power : list of dict
-        What these data could have shown: for slices with a given share of the items, the difference in score that
-        would be found 8 times in 10; null if there is none.
+        The power of the test: for slices with a given share of the items, the difference in score that would be found 8
+        times in 10, or null if no difference would be found so often.
     units : dict
         Numbers of components in the searched half ("searched") and in the tested half ("tested").
     options : dict

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Result(Shown):
-    """Base class of results, which define a document, plain data and a main table; the rest follows from these."""
+    """Base class of results; a subclass defines a document, plain data and a main table."""
 
     __slots__ = ()
 
@@ -56,7 +56,8 @@ class Result(Shown):
         Parameters
         ----------
         path : path, optional
-            The file to write; by default, none. The report is always returned, and a notebook displays it.
+            The file to write; by default, no file is written. The report is always returned, and a notebook displays
+            it.
         title : str, optional
             The heading.
         overwrite : bool
@@ -89,21 +90,23 @@ class ClusterResult(Result):
         explain: Any = None,
         overwrite: bool = False,
     ) -> Report:
-        """Write an HTML report: the result in sentences, where the loss is, slices, and the costliest clusters.
+        """Write an HTML report: the result in sentences, the distribution of the loss, slices, and costliest clusters.
 
         For a comparison or a diff, the report shows differences instead of losses, and the clusters that changed most.
-        The report is a single HTML file below 2 MB that makes no network requests: it can be mailed, archived, and read
-        without scripts. It contains sums and the ids of the members shown, but no attributes unless you name them.
+        The report is a single HTML file below 2 MB that makes no network requests, so it can be mailed, archived, and
+        read without scripts. The report contains sums and the ids of the members shown, and only the attributes that
+        you name.
 
         Parameters
         ----------
         path : path, optional
-            The file to write; by default, none. The report is always returned, and a notebook displays it.
+            The file to write; by default, no file is written. The report is always returned, and a notebook displays
+            it.
         title : str, optional
             The heading; by default, the names of the inputs.
         worst : int
             Number of costliest clusters of each side, and of repairs, to show; 0 for none. For a comparison, number of
-            true clusters that changed most in the first experiment.
+            true clusters to show, beginning with those that changed most in the first experiment.
         members : int
             Number of members of each cluster to show, as in `cluster`.
         columns : str or iterable of str
@@ -111,16 +114,18 @@ class ClusterResult(Result):
         by : str, Bins, tuple of these, mapping, or list of these, optional
             Slices to show in addition to those of the result.
         explain : bool, str, Bins, iterable of these, or table, optional
-            True to add a section on the kinds of items that lose F1 (in a comparison: that differ between the runs), as
-            found by `explain` among all columns of the inputs; or the attributes to search. Not supported for a diff.
+            True to add a section on the kinds of items that lose F1 or, in a comparison, that differ between the runs,
+            as found by `explain` in all columns of the inputs; or the attributes to search. A diff does not support
+            this option.
         overwrite : bool
             Whether an existing file may be replaced.
 
         Returns
         -------
         Report
-            The report, whose `html` is the page and whose `content` is its content as plain data. The same result
-            always gives the same bytes. Lists that would make the file too large are truncated, and the page says so.
+            The report, whose attribute `html` is the page and whose attribute `content` is the content as plain data.
+            The same result always gives the same bytes of HTML. Lists that would make the file too large are truncated,
+            and the page says so.
 
         Raises
         ------
@@ -154,10 +159,12 @@ class ScoredResult(ClusterResult):
             Required bounds, such as "f1>=0.9", "split_rate<=0.05" or "f1.low>=0.8", where low and high are the ends of
             the 95 % interval (MetricError if no interval is known). Append "@country=US" for a slice,
             "@year:10=1990-1999" for a bin, or "@slice=new" for a named subset passed to `evaluate`. Numbers and sizes
-            can be bounded too, such as "largest_pred<=50": clusters, largest (in scored items) and singletons (a
-            share) of true or pred, or of baseline or experiment; items; and cells. An undefined score (NaN) fails.
+            can be bounded too, as in "largest_pred<=50": the number of clusters, the largest cluster (in scored items)
+            and the share of singletons among the clusters of a side (true or pred, or baseline or experiment), and the
+            numbers of items and cells. An undefined score (NaN) fails.
         **scores : float
-            Minimums of scores, truth_coverage or prediction_coverage; maximums of scores for which lower is better.
+            Minimum values of scores, truth_coverage or prediction_coverage; for scores for which lower is better,
+            maximum values.
 
         Returns
         -------

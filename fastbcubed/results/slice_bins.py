@@ -232,15 +232,15 @@ def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
     name : str
         The attribute.
     by : number, list of numbers, or str
-        The width of all bins, one of which begins at 0; or an ascending list of the lower edges of bins, to which a bin
-        of all smaller values is added. For dates, numbers mean years. For dates, and for text such as 2020-03-31, `by`
-        may also be "year", "quarter" or "month", or a multiple such as "5 years" or "6 months" (also "5y", "1q",
-        "6mo"). Times with a time zone use the local date.
+        The width of all bins, one of which begins at 0; or an ascending list of the lower edges of bins. A list also
+        creates a bin of all values below the first edge. For dates, numbers are numbers of years. For dates, and for
+        text such as 2020-03-31, `by` may also be "year", "quarter" or "month", or a multiple such as "5 years" or "6
+        months" (also "5y", "1q", "6mo"). Times with a time zone use the local date.
 
     Returns
     -------
     Bins
-        The bins, to be passed instead of an attribute, or in a tuple that crosses them with other attributes.
+        The bins, to be passed in place of an attribute, or in a tuple to cross the bins with other attributes.
 
     Raises
     ------

@@ -39,18 +39,17 @@ def source_pairs(self: Any, by: str | Bins, *, attributes: Any = None, by_slice:
     by : str or Bins
         The attribute with the source of an item, such as a part of a composite id, named as in `slices`.
     attributes : table, optional
-        Attributes by item, or row by row, as for `slices`.
+        Attributes, matched by item or row by row, as for `slices`.
     by_slice : bool
-        Whether to list slices, with both interpretations of the pairs of a slice: pairs "within" the slice have both
-        items in it; pairs "touching" it have at least one item in it, for example an item wrongly joined to another
-        slice.
+        Whether to list slices, in two rows each. Pairs "within" a slice have both items in the slice; pairs "touching"
+        a slice have at least one item in the slice, for example an item wrongly joined to another slice.
 
     Returns
     -------
     Table
         The columns pair ("within a", "a × b"), source and other_source; pair_tp, pair_fp and pair_fn (the numbers of
-        pairs of items of these sources that are together on both sides, only in the prediction, and only in the
-        truth); pair_precision, pair_recall and pair_f1. Pairs are counted without weights. By slice, the columns begin
+        pairs of items of these sources that are together on both sides, only in the prediction, and only in the truth);
+        pair_precision, pair_recall and pair_f1. Pairs are counted without weights. With `by_slice`, the columns begin
         with the slice and `pairs` ("within" or "touching"). Pairs within slices and between any two slices add up to
         all pairs; pairs that touch slices do not, because a pair between two slices touches both.
 

@@ -41,8 +41,8 @@ class Table:
     """A listing: an Arrow table that prints well in a terminal and in a notebook.
 
     Anything that accepts an Arrow stream accepts a `Table` (``pa.table(t)``, ``pl.DataFrame(t)``,
-    ``duckdb.sql("from t")``). It has the methods, attributes and columns of `pyarrow.Table`; methods that return a
-    table return a `Table`.
+    ``duckdb.sql("from t")``). A `Table` has the methods, attributes and columns of `pyarrow.Table`; methods that return
+    a table return a `Table`.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class Table:
         return frame
 
     def to_polars(self) -> pl.DataFrame:
-        """Return a Polars data frame, without copying where Polars can.
+        """Return a Polars data frame, without copying the data if Polars allows it.
 
         Returns
         -------

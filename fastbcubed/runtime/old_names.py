@@ -22,5 +22,5 @@ def under_old_name(function: Callable[P, R], old: str) -> Callable[P, R]:
         return function(*args, **options)
 
     by_old_name.__name__ = old
-    by_old_name.__doc__ = f"Return what `{new}` returns; this is its old name."
+    by_old_name.__doc__ = f"Return the result of `{new}`, which is the new name of this method."
     return by_old_name
