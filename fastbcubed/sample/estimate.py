@@ -347,40 +347,40 @@ def estimate(
     prediction : Clustering, table, path or dict, or dict of str to one of these
         The clustering to score, or a dict of several by name; each must contain all items, not only the sampled ones.
     baseline : str, optional
-        The run to compare the others with, as for `compare`.
+        Name of the run that the other runs are compared with, as for `compare`.
     item, cluster : str, list of str, dict, or tuple of two of these
-        Columns of items and clusters, as for `evaluate` or, for several runs, `compare`. In a pair, the sample's names
-        come first, then those of the predictions.
+        Columns of items and clusters, as for `evaluate` or, for several runs, `compare`. In a pair, the first element
+        names columns of the sample, and the second element columns of the predictions.
     slices : str, Bins, tuple of these, or iterable of these
-        Columns of the sample, or bins of them, by which to estimate means over items and their F; the columns in a
+        Columns of the sample, or bins of columns, by which to estimate means over items and their F. The columns in a
         tuple are crossed. A slice with fewer than ten draws has no estimates.
     sampling : str
-        How true clusters were drawn: "uniform", with equal probability; "cluster_size", with probability proportional
-        to size, as when items are drawn and their clusters are labelled; or the name of a column of the sample with the
-        weight of each cluster, which is equal or proportional to the inverse of the probability of drawing it. All
-        items of a cluster must have the same weight.
+        How true clusters were drawn. "uniform" means with equal probability. "cluster_size" means with probability
+        proportional to size, as when items are drawn and their clusters are labelled. Any other value names a column of
+        the sample with the weight of each cluster, which must be proportional to the inverse of the probability of
+        drawing the cluster and equal for all its items.
     draws : str, optional
-        A column of the sample with the number of times that the cluster was drawn; by default, each was drawn once.
-        Repeated rows are duplicates, not draws.
+        A column of the sample with the number of times that the cluster was drawn; by default, every cluster was drawn
+        once. Repeated rows are duplicates, not draws.
     population_clusters : int, optional
-        The total number of true clusters. Passing it reduces the standard errors of a uniform sample without
-        repetition, to zero for a sample of all clusters. If the number contradicts the prediction, a warning says so.
+        The total number of true clusters. Passing the total reduces the standard errors of a uniform sample without
+        repetition; they are zero for a sample of all clusters. A total that contradicts the prediction gives a
+        warning.
     metrics : str or iterable of str, optional
-        Scores and families; see the notes. The default is precision, recall and F1 by item, by true cluster, for pairs
-        and for whole clusters, together with matching_rate and mean_cluster_size.
+        Scores and families of scores; the notes list the available scores. The default is precision, recall and F1 by
+        item, by true cluster, for pairs and for whole clusters, together with matching_rate and mean_cluster_size.
     beta : float
-        Weight of recall in F; any value other than 1 adds the corresponding F to each F1: fbeta, pair_fbeta and so
-        on.
+        Weight of recall in F; any value other than 1 adds fbeta, pair_fbeta and so on to the corresponding F1 scores.
     level : float
         The confidence level of the intervals.
     missing : {"singleton", "drop"}
-        Policy for items of the sample that are missing from the prediction: each becomes a singleton there or is
-        dropped from its true cluster, which then counts as complete.
+        Policy for items of the sample that are missing from the prediction: each becomes a singleton of the
+        prediction, or is dropped from its true cluster, which then counts as complete.
     nulls, duplicates, paths
         As for `evaluate`.
     engine : {"memory", "disk"}, optional
-        Where the work is done. By default, Parquet and Arrow IPC files of more than a million rows are read block by
-        block ("disk"), and anything else is read as a whole.
+        Whether predictions are read as a whole ("memory") or block by block ("disk"). By default, Parquet and Arrow
+        IPC files of more than a million rows are read block by block, and anything else as a whole.
     memory_limit, spill_dir, threads, progress
         As for `evaluate`.
 
@@ -392,19 +392,22 @@ def estimate(
     Raises
     ------
     FastBCubedError
-        A subclass of it is raised, whose message says what is wrong with the input, where, and what to do.
+        The error raised is a subclass of FastBCubedError; its message says what is wrong with the input, where, and
+        what to do.
 
     Notes
     -----
     Scores computed only on the sampled items are too high, because most of the items that are wrongly clustered with
-    them belong to true clusters that were not drawn. Here those items count, because the prediction contains all items.
+    them belong to true clusters that were not drawn. `estimate` counts all items of the sampled items' predicted
+    clusters, because the prediction contains all items.
 
     Each score is a ratio of two means over the true clusters, both of which are estimated from the sample. Let p be the
     weight of a true cluster c and k its number of items, and let n and M be the numbers of items and clusters of the
     prediction. As means over the items of c, let miss be the number of other items of c that are not with the item, and
     extra the number of items of other true clusters that are with it. Let hit be whether c is a predicted cluster, and
-    parts the number of predicted clusters that c intersects. Let links be an item's share of the links of its cluster
-    on either side, and best the largest value over the predicted clusters that c intersects:
+    parts the number of predicted clusters that c intersects. Let links be the share of the other items of an item's
+    predicted cluster (for precision) or true cluster (for recall) that are with the item on both sides. Let best be the
+    largest value over the predicted clusters that c intersects:
 
     ==================================  ==========================  ====================================================
     score                               numerator                   denominator
@@ -427,31 +430,33 @@ def estimate(
     mean_cluster_size                   p k                         p
     ==================================  ==========================  ====================================================
 
-    The means over items are those that use no true negatives: precision, recall, mean_f1, jaccard_distance, ELM and
-    others. f1, fbeta, elm_f1, lea_f1 and bcubed_f1_by_true_cluster are computed from two such means by the delta
-    method. If items of the sample are missing from the prediction and become singletons, these singletons count among
-    its clusters: M k becomes M times the other items plus n times the missing items. The estimate is corrected for the
-    bias of a ratio, to first order in 1 / m with m draws. `unadjusted` is without this correction. It is the score
-    itself if all true clusters are in the sample, and for precision, recall, F1 and other means over items of a uniform
-    sample, it equals the result of `evaluate` for the sample with ``unmatched="outside"``. Estimates may exceed 1 and
-    are not truncated. The intervals assume that clusters are drawn independently and that m is large. The more uneven
-    the clusters' weights in a score, the more draws are needed: for uniform samples with a few very large clusters, 95
-    % intervals covered the score in 65 to 87 % of samples. The warning `few-clusters` points this out; draw by size
-    instead.
+    The means over items are the scores that use no true negatives: precision, recall, mean_f1, jaccard_distance, ELM
+    and others. The scores f1, fbeta, elm_f1, lea_f1 and bcubed_f1_by_true_cluster are computed from two means by the
+    delta method. If items of the sample are missing from the prediction and become singletons, these singletons count
+    as predicted clusters: M k becomes M times the number of other items of c plus n times the number of missing items.
+    Estimates are corrected for the bias of a ratio, to first order in 1 / m with m draws, but `unadjusted` is not
+    corrected. If all true clusters are in the sample, `unadjusted` is the score itself. For precision, recall, F1 and
+    other means over items of a uniform sample, `unadjusted` equals the result of `evaluate` for the sample with
+    ``unmatched="outside"``. Estimates may exceed 1 and are not truncated. The intervals assume that clusters are drawn
+    independently and that the number of draws is large. The more uneven the clusters' weights in a score, the more
+    draws are needed: for uniform samples with a few very large clusters, 95 % intervals covered the score in 65 to 87 %
+    of samples. The warning `few-clusters` flags such samples; draw clusters by size instead.
 
-    Warnings are given if a sample does not seem to be as stated: `partial-clusters`, if most predicted clusters of its
-    items contain items of other clusters; `sample-unlike-prediction`, if the number of predicted clusters estimated
-    from the sample differs from the actual number; `population-clusters`, if the number of true clusters does not fit
-    the number of items in the prediction; `beyond-range`, if an estimate exceeds 1 by more than its standard error.
+    Four warnings are given if a sample does not seem to be drawn as stated. With `partial-clusters`, most predicted
+    clusters of the sampled items contain items of other true clusters. With `sample-unlike-prediction`, the number of
+    predicted clusters estimated from the sample differs from the actual number. With `population-clusters`, the number
+    of true clusters does not fit the number of items in the prediction. With `beyond-range`, the 95 % interval of an
+    estimate is outside the range of its score.
 
-    Runs are paired by the drawn clusters: the standard error of a difference is that of the mean, over draws, of a
-    cluster's influence in one run minus its influence in the other, so clusters that both runs treat alike cancel out.
-    The interval of a difference uses Student's t. With f the inverse of Satterthwaite's degrees of freedom, and u the
-    inverse of the effective number of clusters minus the inverse of their number (the largest over numerators and
-    denominators of both runs), the inverse of the degrees of freedom is f (0.4 + 3 f) + u (1 + 5 u). A second error
-    allows for clusters that were not drawn: if the largest drawn cluster has the share L of the weight, and
-    g = L / (1 + L), this error is 0.12 g for means, and 0.2 g for scores of pairs and whole clusters. On each side, the
-    interval extends by the root of the sum of the squares of what the two errors contribute.
+    Runs are paired by the drawn clusters: the standard error of a difference is the standard error of the mean, over
+    draws, of a cluster's influence in one run minus its influence in the other, so clusters that both runs treat alike
+    cancel out. The interval of a difference uses Student's t. Let f be the inverse of Satterthwaite's degrees of
+    freedom. Let u be the inverse of the effective number of clusters minus the inverse of their number (the largest
+    over numerators and denominators of both runs). The inverse of the degrees of freedom is f (0.4 + 3 f) + u (1 + 5
+    u). A second error allows for clusters that were not drawn: if the largest drawn cluster has the share L of the
+    weight, and g = L / (1 + L), the second error is 0.12 g for means, and 0.2 g for scores of pairs and whole clusters.
+    On each side, the interval extends by the root of the sum of the squared contributions of the standard error and the
+    second error.
 
     All items count equally: weights of items are not supported, nor are overlapping clusters, noise labels and labels
     without item ids.
@@ -471,7 +476,7 @@ def estimate(
     >>> round(est.pair_f1, 6), round(est.errors.pair_f1, 6)  # 5/12, 1/6
     (0.416667, 0.166667)
 
-    The second of two runs has both true clusters right.
+    Of the two runs, only "new" has both true clusters right.
 
     >>> runs = {"old": prediction, "new": prediction | {3: 1, 5: 3}}
     >>> cmp = fb.estimate({1: "c1", 2: "c1", 3: "c1", 4: "c2", 5: "c2"}, runs, metrics="recall")
@@ -671,14 +676,14 @@ def estimate_pairs(
     labelled : table or path
         Without `prediction`, the result of `Diff.sample_pairs`, as a frame, an Arrow table or a file (Parquet, CSV,
         JSON lines), with verdicts in the column "verdict": "same", "different" or "unsure"; yes, 1 and true also mean
-        "same", and no, 0 and false mean "different". All of its rows are required, in any order, with the columns pair,
-        repeats, score, n_pairs, change, probability, sign and z, and also stratum, share and self_pairs if they were
-        returned. The clusterings are not needed. With `prediction`, labelled pairs in any form that links can have (a
-        table, a path, arrays or tuples), with two items and a verdict in the same words; pairs without a verdict are
-        ignored. Each pair may occur only once.
+        "same", and no, 0 and false mean "different". All rows of the result are required, in any order, with the
+        columns pair, repeats, score, n_pairs, change, probability, sign and z, and also stratum, share and self_pairs
+        if they were returned. With `prediction`, labelled pairs in any form that links can have (a table, a path,
+        arrays or tuples), each with two items and one of the verdicts above. Labelled pairs without a verdict are
+        ignored, and each pair may occur only once.
     prediction : Clustering, table, path or dict, or dict of str to one of these, optional
-        The clustering to score, or several runs by name. A pair with an item that is in no cluster counts as not
-        together.
+        The clustering to score, or several runs by name. A pair with an item that is in no cluster counts as being in
+        different clusters.
     left, right : str or list of str, optional
         Columns of the two items of labelled pairs, as for `Clustering.from_links`.
     verdict : str, optional
@@ -690,9 +695,9 @@ def estimate_pairs(
     sources : tuple of str or False, optional
         Names of the tables of the left and the right items, as for `Clustering.from_links`.
     item, cluster : str or list of str
-        Columns of the prediction.
+        Columns of the prediction with items and clusters.
     by_stratum : bool
-        Whether to estimate the scores of each stratum, over its items, instead of the overall scores.
+        Whether to estimate the scores of each stratum, over the items of the stratum, instead of the overall scores.
     level : float
         The confidence level of the intervals.
 
@@ -709,10 +714,10 @@ def estimate_pairs(
           are "unsure", or have no verdict;
         - low_unsure and high_unsure, the estimates if all unsure pairs were decided one way or the other.
 
-        For labelled pairs, there are three more columns: run (if there are several runs), n_components (the number of
-        groups of pairs that share items) and n_outside (the number of pairs with an item that is in no cluster). The
-        scores are then pair_precision, pair_recall and pair_f1, and n_judged is the number of pairs that count for the
-        score.
+        For labelled pairs, there are three further columns: run (if there are several runs), n_components (the number
+        of groups of pairs that share items) and n_outside (the number of pairs with an item that is in no cluster). The
+        scores of labelled pairs are pair_precision, pair_recall and pair_f1, and n_judged is the number of pairs that
+        count for the score.
 
     Raises
     ------
@@ -734,25 +739,26 @@ def estimate_pairs(
 
     Notes
     -----
-    If n draws of a stratum whose pairs add up to z are judged, and k of them count, the estimate is the sum over strata
-    of sign z k / n, plus self_pairs for delta_precision. Its standard error is the root of the sum of z² (k/n)
-    (1 - k/n) / (n - 1), which is unknown if only one draw of a stratum is judged. "different" counts for good_split and
-    bad_merge; "same" counts for bad_split, good_merge and delta_precision. Intervals are obtained by inverting the
-    score test (Rao's); for a single stratum, this gives Wilson's interval for k / n, with both ends multiplied by z. In
-    simulated samples of 40 to 300 pairs, 95 % intervals covered the score in 92 to 98 % of samples. A pair that is
-    drawn repeatedly shares the verdict of its first row. Estimates are unbiased. Intervals are limited to the values
-    that the verdicts leave possible, so an estimate may lie outside its interval; if all pairs are judged, both ends
-    are the score itself, and the sentences say so. Unsure pairs are excluded, as if they were like the judged pairs;
-    low_unsure and high_unsure show how much depends on this. Pairs without a verdict are excluded as well: judges may
-    stop anywhere, because the first pairs of a sample are themselves a sample. An EvaluationWarning names pairs that
-    were skipped before that point, and strata whose verdicts are all "unsure". The overall scores are then those of the
-    items of the other strata, and NaN if there are none.
+    Of a stratum whose pairs add up to z, let n draws be judged, of which k count for the score. The estimate is the sum
+    over strata of sign z k / n, plus self_pairs for delta_precision. The standard error of the estimate is the root of
+    the sum over strata of z² (k/n) (1 - k/n) / (n - 1), which is unknown if only one draw of a stratum is judged. The
+    verdict "different" counts for good_split and bad_merge; the verdict "same" counts for bad_split, good_merge and
+    delta_precision. Intervals are obtained by inverting Rao's score test, which for a single stratum gives Wilson's
+    interval for k / n, with both ends multiplied by z. In simulated samples of 40 to 300 pairs, 95 % intervals covered
+    the score in 92 to 98 % of samples. A pair that is drawn repeatedly shares the verdict of its first row. Estimates
+    are unbiased. Intervals are limited to the values that the verdicts leave possible, so an estimate may lie outside
+    its interval. If all pairs are judged, both ends are the score itself, and the sentences say so. Unsure pairs are
+    excluded, as if they were like the judged pairs; low_unsure and high_unsure show how much the estimate depends on
+    unsure pairs. Pairs without a verdict are excluded, too: judges may stop anywhere, because the first pairs of a
+    sample are themselves a sample. An EvaluationWarning names pairs that were skipped before the last judged pair, and
+    strata whose verdicts are all "unsure". Without the scores of such strata, the overall scores are those of the items
+    of the other strata, or NaN if there are no other strata.
 
-    For labelled pairs, a score is a ratio of sums of weights. Precision is the weight of the pairs within predicted
-    clusters that match, divided by the weight of all pairs within predicted clusters; recall is the same weight divided
-    by the weight of the matches; and F1 is twice that weight divided by the sum of the other two. The standard error is
-    that of a ratio R over m groups, the connected components of the judged pairs: the root of m / (m - 1) times the sum
-    of ((a - R b) / B)², where a and b are the sums of a group, B is the sum of all b, and groups with b = 0 are
+    For labelled pairs, a score is a ratio of sums of weights. Let h be the weight of the matching pairs within
+    predicted clusters, p the weight of all pairs within predicted clusters, and t the weight of all matching pairs.
+    Precision is h / p, recall is h / t, and F1 is 2 h / (p + t). The standard error is that of a ratio R over m groups,
+    which are the connected components of the judged pairs. With numerator a and denominator b of a group, and B the sum
+    of all b, the standard error is the root of m / (m - 1) times the sum of ((a - R b) / B)²; groups with b = 0 are
     ignored. A sample that was not drawn at random says nothing about other pairs, and no sample says anything about
     pairs that no blocking rule proposed.
 
@@ -764,7 +770,7 @@ def estimate_pairs(
 
     Examples
     --------
-    A change separated items from 0.2 of their clusters on average. Four pairs were drawn and three judged, two of them
+    On average, a change separated an item from 0.2 of its cluster. Of four drawn pairs, three were judged, two of them
     as rightly separated. The estimate is 0.2 * 2 / 3, and its standard error is 0.2 * sqrt(2 / 3 * 1 / 3 / 2).
 
     >>> import fastbcubed as fb
@@ -780,7 +786,7 @@ def estimate_pairs(
     <BLANKLINE>
     2 rows
 
-    Two of three labelled pairs match; the prediction joins one of these two, and also the third pair.
+    Two of three labelled pairs match; the prediction joins one matching pair, and also the pair that does not match.
 
     >>> labelled = [("a", "b", "same"), ("a", "c", "same"), ("d", "e", "different")]
     >>> found = fb.estimate_pairs(labelled, prediction={"a": 1, "b": 1, "c": 2, "d": 3, "e": 3})

@@ -76,9 +76,9 @@ F1_OF = {name: f1 for f1, name in F_OF_BETA.items()}
 class EstimatedComparison(Comparison):
     """Several runs, estimated from one sample of complete true clusters, and the differences between them.
 
-    `fastbcubed.estimate` returns it for runs by name. ``cmp["old"]`` is the `Estimates` of a run. Deltas, ranks, the
-    ranking, the best run, other baselines, the text form and reports work as in a `Comparison`; items and clusters
-    are not available.
+    `fastbcubed.estimate` returns an EstimatedComparison for runs by name. ``cmp["old"]`` is the `Estimates` of a run.
+    Deltas, ranks, the ranking, the best run, other baselines, the text form and reports work as in a `Comparison`, but
+    items and clusters are not available.
 
     Examples
     --------
@@ -247,8 +247,9 @@ class EstimatedComparison(Comparison):
     def deltas(self, *, adjust: str = "bonferroni") -> Table:
         """Return the differences of each experiment's estimates from the baseline's, as `Comparison.deltas` does.
 
-        Runs are paired by the drawn clusters. A run with the same clusters as the baseline differs by 0 (0 to 0); if
-        a run differs in none of the sampled clusters, the interval covers what these clusters do not rule out.
+        Runs are paired by the drawn clusters. A run with the same clusters as the baseline differs by 0 (0 to 0). If a
+        run differs in none of the sampled clusters, the interval covers the differences that these clusters do not rule
+        out.
         """
         return self._deltas(adjusted(self.level, len(self.experiments), adjust))
 
@@ -264,7 +265,7 @@ class EstimatedComparison(Comparison):
         deltas : bool
             Whether to add the differences from the baseline.
         order_by, limit
-            Not supported: all slices are returned, in their own order.
+            Not supported, because all slices are returned, in ascending order.
 
         Returns
         -------
@@ -275,7 +276,7 @@ class EstimatedComparison(Comparison):
         Raises
         ------
         NotKeptError
-            If these slices were not estimated.
+            If the requested slices were not estimated.
         OptionError
             If `deltas` is neither True nor False, or an order or a limit is passed.
 
@@ -307,7 +308,7 @@ class EstimatedComparison(Comparison):
 
     @property
     def sliced(self) -> Mapping[str, Table]:
-        """The requested slices; see `slices`."""
+        """The slices passed to `estimate`, by name; see `slices`."""
         return self._sliced
 
     @cached_property
@@ -370,7 +371,7 @@ class EstimatedComparison(Comparison):
     # Not available for estimates
 
     def items(self, *args: Any, **options: Any) -> NoReturn:
-        """Raise NotKeptError, because only sampled items are known; `compare` can list them."""
+        """Raise NotKeptError, because only sampled items are known; a comparison made by `compare` lists items."""
         raise NotKeptError(
             "estimates cover all items, so they list no items or clusters. To see those of the sample, pass "
             f"it to compare with {arg('unmatched', {'truth': 'singleton', 'prediction': 'outside'})}"
@@ -388,7 +389,7 @@ class EstimatedComparison(Comparison):
         *gates : str
             Bounds on scores of each run, as for `Estimates.check`.
         worse : dict of str to float or "significant", optional
-            How much worse than the baseline a score may be. "significant" means that it must not be worse by a
+            How much worse than the baseline a score may be. "significant" means that no score may be worse by a
             difference whose interval excludes 0.
 
         Returns
@@ -452,13 +453,13 @@ class EstimatedComparison(Comparison):
     def save(self, directory: Any) -> None:
         """Write the estimates of the runs and their differences; `fastbcubed.load` reads them back.
 
-        A loaded comparison shows the same results, but has no other baselines.
+        A loaded comparison shows the same results, but cannot use another baseline.
 
         Parameters
         ----------
         directory : path
-            The directory, which is created if it does not exist. Files of an earlier result in it are replaced, all of
-            them at the end.
+            The directory, which is created if it does not exist. Files of an earlier result in the directory are
+            replaced, all of them at the end.
 
         Examples
         --------

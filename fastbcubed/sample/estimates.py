@@ -84,7 +84,7 @@ _SUMMARY = {
 class Estimates(Result):
     """Scores of a prediction, estimated from a sample of complete true clusters.
 
-    `fastbcubed.estimate` returns it. Each estimate is also an attribute.
+    `fastbcubed.estimate` returns an Estimates object, in which each estimate is also an attribute.
 
     Attributes
     ----------
@@ -93,15 +93,15 @@ class Estimates(Result):
     errors : Scores
         The standard errors of the estimates; NaN if the sample does not determine them.
     unadjusted : Scores
-        The plain ratios, before the correction for the bias of a ratio.
+        The plain ratios, not corrected for the bias of a ratio.
     summary : dict
-        "sample" has n_clusters, n_draws, n_items, n_missing, n_singletons, largest, effective (the effective number of
-        clusters), n_null (the number of rows with a null cluster) and n_duplicates (the number of rows dropped because
-        they repeat an earlier row). "true" has mean_cluster_size, matching_rate and hill (the effective number of
-        cluster sizes of order 0, 1 and 2), as estimated from the sample. "pred" has n_items, n_clusters,
-        mean_cluster_size, n_null and n_duplicates.
+        Three dicts of figures. "sample" contains n_clusters, n_draws, n_items, n_missing, n_singletons, largest,
+        effective (the effective number of clusters), n_null (the number of rows with a null cluster) and n_duplicates
+        (the number of rows dropped because they repeat an earlier row). "true" contains mean_cluster_size,
+        matching_rate and hill (the effective number of cluster sizes of order 0, 1 and 2), as estimated from the
+        sample. "pred" contains n_items, n_clusters, mean_cluster_size, n_null and n_duplicates.
     definition : dict
-        How the sample was drawn, and the policies.
+        How the sample was drawn, and the policies for missing items, nulls and duplicates.
     names : dict
         The names of the sample and the prediction.
     warnings : list of dict
@@ -109,11 +109,11 @@ class Estimates(Result):
     level : float
         The confidence level of intervals.
     not_computed : dict of str to str
-        Scores of the requested families that cannot be estimated, and the reasons.
+        Scores of the requested families that cannot be estimated, with the reasons.
     reading : dict
         How the columns of sample and prediction were read; see `Evaluation`.
     sliced : dict of str to Table
-        The requested slices; see `slices`.
+        The slices passed to `estimate`, by name; see `slices`.
 
     Examples
     --------
@@ -176,22 +176,23 @@ class Estimates(Result):
         Interval
             The ends low and high, by Student's t. There are fewer degrees of freedom than draws if a few draws
             contribute most of the error (see `df` of `scores`). The interval of a rate is symmetric in the log odds and
-            so stays within 0 and 1; that of a mean size is symmetric in the logarithm of the excess over 1. If an
-            estimate is outside the range of its score, the interval is symmetric about the estimate. This is also true
-            of scores whose estimates may be outside the range (precision and F of clusters and of MUC), but their
-            intervals are truncated to the range. If all sampled clusters are right, or all are wrong, the interval
-            covers every share q of clusters of the other kind that n clusters of equal weight do not rule out: up to
-            (1 - q)^n = (1 - level) / 2. It is NaN for a single cluster, if nothing was observed, and for a mean size if
-            all sampled clusters have the same size, because nothing shows how large others may be. It is the estimate
-            itself in a census, and if all clusters are partly right in the same way.
+            so stays within 0 and 1; the interval of a mean size is symmetric in the logarithm of the excess over 1. If
+            an estimate is outside the range of its score, the interval is symmetric about the estimate. For scores
+            whose estimates may be outside the range (precision and F of clusters and of MUC), the interval is also
+            symmetric about the estimate, but truncated to the range. If all sampled clusters are right, or all are
+            wrong, the interval covers every share q of clusters of the other kind that n clusters of equal weight do
+            not rule out: up to (1 - q)^n = (1 - level) / 2. The interval is NaN for a single cluster, if nothing was
+            observed, and for a mean size if all sampled clusters have the same size, because nothing shows how large
+            other clusters may be. Both ends are the estimate itself in a census, and if all clusters are partly right
+            in the same way.
 
         Notes
         -----
-        In 1,000 simulated samples of 200 and of 400 true clusters, in which a tenth of the predicted clusters merged
-        three, six or fifteen true clusters, 95 % intervals covered the scores of the population in 92 to 97 % of
-        samples. The intervals covered recall by item and by true cluster, which only few clusters reduced, in 95 to
-        99 % of samples, and pair_recall in 91 to 97 %. Whether two merged clusters are drawn together makes no
-        difference, because the errors of each do not depend on the other.
+        In simulations, a tenth of the predicted clusters merged three, six or fifteen true clusters. In 1,000 samples
+        of 200 and of 400 true clusters, 95 % intervals covered the scores of the population in 92 to 97 % of samples,
+        with three exceptions. The intervals covered recall by item and by true cluster, which only few clusters
+        reduced, in 95 to 99 % of samples, and pair_recall in 91 to 97 % of samples. Whether two merged clusters are
+        drawn together makes no difference, because the errors of one cluster do not depend on those of the other.
 
         Examples
         --------
@@ -241,12 +242,12 @@ class Estimates(Result):
         -------
         Table
             The columns score, estimate, se, low, high, unadjusted, n_clusters (the number of informative draws; for
-            pair scores, those with pairs) and df (the degrees of freedom, which are far fewer than n_clusters if a few
-            clusters contribute most of the error).
+            pair scores, the draws with pairs) and df (the degrees of freedom, which are far fewer than n_clusters if a
+            few clusters contribute most of the error).
 
         Examples
         --------
-        Two true clusters were drawn; the prediction splits the second, and adds an item that was not drawn.
+        Two true clusters were drawn; the prediction splits the second cluster, and adds an item that was not drawn.
 
         >>> import fastbcubed as fb
         >>> est = fb.estimate({"a": 1, "b": 1, "c": 2, "d": 2}, {"a": 1, "b": 1, "c": 2, "d": 3, "e": 3})
@@ -279,13 +280,13 @@ class Estimates(Result):
         Returns
         -------
         Table
-            The slice, n_items (the number of sampled items), n_clusters (the number of draws with such items), and each
-            score followed by its _se, _low and _high, which are null in a slice with fewer than ten draws.
+            The slice, n_items (the number of sampled items), n_clusters (the number of draws with items of the slice),
+            and each score followed by its _se, _low and _high, which are null in a slice with fewer than ten draws.
 
         Raises
         ------
         NotKeptError
-            If these slices were not estimated.
+            If the requested slices were not estimated.
 
         Examples
         --------
@@ -315,7 +316,7 @@ class Estimates(Result):
             Required bounds, such as "f1>=0.9" on an estimate, "f1.low>=0.8" on an end of its interval, or
             "f1>=0.9@country=US" in a requested slice.
         **scores : float
-            Minimums of scores; maximums of scores for which lower is better.
+            Minimum of each score, or maximum of a score for which lower is better.
 
         Returns
         -------
@@ -345,8 +346,8 @@ class Estimates(Result):
         Parameters
         ----------
         directory : path
-            The directory, which is created if it does not exist. Files of an earlier result in it are replaced, all of
-            them at the end.
+            The directory, which is created if it does not exist. Files of an earlier result in the directory are
+            replaced, all of them at the end.
 
         Examples
         --------

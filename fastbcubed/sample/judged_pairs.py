@@ -56,14 +56,14 @@ KINDS = {"split": "splitting", "merge": "merging"}
 class PairEstimates(Table, Result):
     """Scores of a change, or of clusterings, estimated from judged pairs, as a table that prints the verdict first.
 
-    `fastbcubed.estimate_pairs` returns it.
+    `fastbcubed.estimate_pairs` returns a PairEstimates object.
 
     Attributes
     ----------
     sentences : list of str
         Sentences on how much of the splitting and merging is right, and how certain this is; by stratum, if there are
-        strata. For labelled pairs, they give the share of the pairs in one cluster that match and the share of the
-        matches that are in one cluster, and say what these shares do not cover.
+        strata. For labelled pairs, the sentences give the share of pairs in one cluster that match and the share of
+        matches that are in one cluster, and say what the two shares do not cover.
     level : float
         The confidence level of the intervals.
     weight : str or None
@@ -112,8 +112,8 @@ class PairEstimates(Table, Result):
         Parameters
         ----------
         directory : path
-            The directory, which is created if it does not exist. Files of an earlier result in it are replaced, all of
-            them at the end.
+            The directory, which is created if it does not exist. Files of an earlier result in the directory are
+            replaced, all of them at the end.
         """
         save_tables(directory, "pairs", self.to_dict(), {"estimates": self})
 

@@ -96,8 +96,9 @@ def sweep(
 ) -> Sweep:
     """Score the clusters formed by links at every threshold, to choose the best threshold and find costly merges.
 
-    A threshold uses the links with at least that score. The clusters are the connected components of these links, and
-    items without such a link are singletons. All values equal those of `evaluate` for the same clusters.
+    A threshold uses the links whose score is at least the threshold. The clusters at a threshold are the connected
+    components of the links that it uses, and items without such a link are singletons. All scores equal those of
+    `evaluate` for the same clusters.
 
     Parameters
     ----------
@@ -109,20 +110,21 @@ def sweep(
         Columns of the two items; a list makes a composite id. By default, the columns of Splink, dedupe, Zingg and
         other tools are recognised.
     score : str, optional
-        Column of scores, probabilities or weights; by default, it is recognised in the same way.
+        Column of scores, probabilities or weights; by default, recognised as the columns of items are.
     verdict : str or False, optional
-        Column that says whether two items match, as for `Clustering.from_links`. Pairs that do not match connect at no
-        threshold, and a warning counts those that are connected through other links. False says that there is no such
-        column.
+        Column that says whether two items match, as for `Clustering.from_links`. Pairs that do not match are not
+        linked at any threshold; a warning counts the non-matching pairs that other links connect. False means that the
+        links have no column of matches.
     sources : tuple of str or False, optional
         Names of the tables of the left and the right items, as for `Clustering.from_links`.
     items : array-like or table, optional
-        The complete list of items. With this list, a link to any other item is an error, and items without a link are
-        singletons.
+        The complete list of items. If a list is passed, a link to any other item is an error, and items without a link
+        are singletons.
     thresholds : list of float, optional
         Thresholds to list in `Sweep.points()`, which also has the scores that cannot be updated at every threshold.
     ascending : bool
-        Whether low scores mean strong links, as with distances. A threshold then uses the links at or below it.
+        Whether low scores mean strong links, as with distances. With True, a threshold uses the links whose score is
+        at most the threshold.
     item, cluster : str or list of str
         Columns of the truth, as for `evaluate`.
     weight, attributes, nulls, duplicates, noise
@@ -134,14 +136,14 @@ def sweep(
         weights) and entropies are updated at every threshold; other scores require `thresholds`. The default is most of
         the scores that are updated at every threshold.
     beta : float
-        Weight of recall in F; any value other than 1 adds fbeta.
+        Weight of recall in F; any value other than 1 adds the score fbeta.
     unmatched : {"drop", "raise", "singleton", "outside"} or dict, optional
-        As for `evaluate`. By default, items that only the truth has are singletons, because they have no link, unless
-        `items` lists all items. Items that are not scored still connect other items.
+        As for `evaluate`. By default, unless `items` lists all items, items that only the truth has are singletons,
+        because they have no link. Links to items that are not scored still connect other items.
     memory_limit : int or str, optional
         Bytes by which the process may grow, or a string such as "8GiB"; no limit by default. Sweeps do not spill to
-        disk: a sweep that needs more raises an error that states how much it needs, before the links are read or as
-        soon as the need is known.
+        disk: a sweep that needs more memory than the limit raises an error that states how much memory it needs, before
+        the links are read or as soon as the need is known.
     threads, progress
         As for `evaluate`.
 
@@ -154,18 +156,19 @@ def sweep(
     OptionError
         If the sweep needs more than the memory limit.
     FastBCubedError
-        A subclass of it is raised, whose message says what is wrong with the input, where, and what to do.
+        The error raised is a subclass of FastBCubedError; its message says what is wrong with the input, where, and
+        what to do.
 
     Notes
     -----
-    Links are sorted by score and joined once, which gives a tree of merges. The overlaps of predicted and true
-    clusters change only where two clusters merge: a pair of items of one true cluster counts from the lowest merge
-    that joins them, and these merges are counted part by part. So the run time for all thresholds together is
-    O((n + m) log n) for n items and m links. Memory is 32 bytes per link at first and 16 bytes per link after joining,
-    plus 250 bytes per item with all scores, or 180 bytes per item with only precision, recall and F1. Methods of the
-    result need more memory and check the limit first: `Sweep.merges` takes 130 bytes per item.
+    Links are sorted by score and joined once, which gives a tree of merges. The overlaps of predicted and true clusters
+    change only where two clusters merge: a pair of items of one true cluster counts from the lowest merge that joins
+    the two items, and these merges are counted part by part. The run time for all thresholds together is O((n + m) log
+    n) for n items and m links. Memory is 32 bytes per link at first and 16 bytes per link after joining, plus 250 bytes
+    per item with all scores, or 180 bytes per item with only precision, recall and F1. Methods of the result need
+    further memory and check the limit first: `Sweep.merges` takes 130 bytes per item.
 
-    Links with the same score are used together, so a threshold lies between two different scores.
+    Links with equal scores are used together, so clusters change only between two different scores.
 
     References
     ----------

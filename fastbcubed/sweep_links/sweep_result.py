@@ -67,22 +67,23 @@ if TYPE_CHECKING:
 class Sweep(Result):
     """All match thresholds at once: the clusters of links at each threshold, scored against the truth.
 
-    `fastbcubed.sweep` returns it. A threshold uses the links with at least that score or, if low scores mean strong
-    links (`ascending`), at most that score. The clusters are the connected components of these links. They change only
-    at scores of links, so the values at these scores cover all thresholds.
+    `fastbcubed.sweep` returns a Sweep. A threshold uses the links whose score is at least the threshold or, if low
+    scores mean strong links (`ascending`), at most the threshold. The clusters are the connected components of the
+    links that a threshold uses. Clusters change only at scores of links, so the values at these scores cover all
+    thresholds.
 
     Attributes
     ----------
     links : JoinedLinks
-        The items of the links, the number of links, and the columns that they were read from.
+        The items of the links, the number of links, and the columns that the links were read from.
     tree : MergeTree
         The scores at which clusters merge.
     metrics : list of Metric
         The scores that are known at every threshold.
     others : list of Metric
-        Scores that are known only at the requested thresholds, as `points()` lists them.
+        Scores that are known only at the requested thresholds, which `points()` lists.
     not_computed : dict of str to str
-        Scores that are not defined for this input or cannot be updated at every threshold, and the reasons.
+        Scores that are not defined for this input or cannot be updated at every threshold, with the reasons.
     coverage : Coverage
         The extent to which truth and links have the same items.
     policies : Policies
@@ -92,7 +93,7 @@ class Sweep(Result):
     warnings : list of dict
         Warnings and notes: the code, level, message and values of each.
     sliced : dict of str to Table
-        The best thresholds of the requested slices.
+        The best thresholds of the slices passed to `sweep`, by name.
     reading : dict
         How the columns of truth and links were read; see `Evaluation`.
 
@@ -139,18 +140,20 @@ class Sweep(Result):
         Parameters
         ----------
         limit : int or None
-            Maximum number of rows; None for all thresholds at which clusters change. The rows listed are the first, the
-            last, those at which a score is best or worst, and others spaced evenly by the change in scores.
+            Maximum number of rows; None for all thresholds at which clusters change. The rows listed are the first
+            row, the last row, the rows at which a score is best or worst, and further rows spaced evenly by the change
+            in scores.
         errors : bool
-            Whether to add standard errors, as columns such as f1_se. The units are the same at all thresholds: the
-            components of the truth and the clusters at the weakest threshold at which their effective number is at
-            least a quarter of the number of true clusters. At weaker thresholds, errors are NaN, with a warning.
+            Whether to add standard errors, as columns such as f1_se. The independent units are the same at all
+            thresholds: the connected components of the true clusters and the clusters at one threshold, which is the
+            weakest at which the effective number of units is at least a quarter of the number of true clusters. At
+            weaker thresholds, errors are NaN, with a warning.
 
         Returns
         -------
         Table
-            The columns threshold, clusters, largest and singletons (which count only scored items) and the scores. The
-            first row has an infinite threshold and uses no links, unless a link has this score.
+            The columns threshold, clusters, largest and singletons, which count only scored items, and the scores. The
+            first row has an infinite threshold and uses no links, unless a link has an infinite score.
 
         Raises
         ------
@@ -184,15 +187,17 @@ class Sweep(Result):
         score : str
             A score of the curve.
         threshold : float, optional
-            By default, the threshold of the best score; the interval then allows for its choice, as in `chosen`.
+            By default, the threshold of the best score; the interval allows for this choice of threshold, as in
+            `chosen`.
         level : float
             The confidence level.
 
         Returns
         -------
         Interval
-            The ends low and high, as in `Evaluation.interval`. The units are those of `curve`; at a weaker threshold,
-            they are the components of the truth and the clusters of all links, and a warning says so.
+            The ends low and high, as in `Evaluation.interval`. The independent units are those of `curve`. At a weaker
+            threshold than that of the units, the units are the components of the truth and the clusters of all links,
+            and a warning says so.
 
         Raises
         ------
@@ -227,11 +232,12 @@ class Sweep(Result):
         draws: int = 1000,
         seed: int = 0,
     ) -> Chosen:
-        """Return the best threshold, with intervals that allow for its choice on the same data.
+        """Return the best threshold, with intervals that allow for choosing the threshold on the same data.
 
-        The score at the best threshold is partly due to chance; on other data, this threshold scores lower. The units
-        of `curve` are resampled, and the score at the best threshold of each resample is compared with that at the same
-        threshold on all data. Thresholds weaker than that of the units are ignored, unless the best one is weaker.
+        The score at the best threshold is partly due to chance; on other data, the same threshold scores lower. The
+        independent units of `curve` are resampled, and the score at the best threshold of each resample is compared
+        with the score at the same threshold on all data. Thresholds weaker than that of the units are ignored, unless
+        the best threshold is weaker.
 
         Parameters
         ----------
@@ -247,7 +253,8 @@ class Sweep(Result):
         Returns
         -------
         Chosen
-            The result, with best, low and high of the score, expected, optimism, threshold_low and threshold_high.
+            The result, with best (the best threshold), low and high of the score, expected, optimism, threshold_low
+            and threshold_high.
 
         Raises
         ------
@@ -312,8 +319,8 @@ class Sweep(Result):
         Parameters
         ----------
         score : str
-            A score of the curve; or a cost to minimise: an expression of numbers, scores, and the columns clusters,
-            largest and singletons of the curve, with + - * / and parentheses, such as "5*pair_fp + pair_fn".
+            A score of the curve, or a cost to minimise. A cost is an expression of numbers, scores, and the columns
+            clusters, largest and singletons of the curve, with + - * / and parentheses, such as "5*pair_fp + pair_fn".
         where : str or list of str, optional
             Required bounds on scores, clusters, largest, singletons or threshold, such as "precision >= 0.98"; several
             conditions are joined by "and".
@@ -321,8 +328,8 @@ class Sweep(Result):
         Returns
         -------
         Best
-            The best threshold; if several are equally good, up to rounding, the strongest of them. Thresholds at which
-            the score or cost is undefined or infinite are not considered.
+            The best threshold; if several thresholds are equally good, up to rounding, the strongest of them.
+            Thresholds at which the score or cost is undefined or infinite are ignored.
 
         Raises
         ------
@@ -376,7 +383,7 @@ class Sweep(Result):
         threshold : float
             The score of a link, or any other number.
         stronger : bool
-            Whether to round to a stronger score rather than a weaker one; a weaker one gives the same clusters.
+            Whether to round to a stronger score rather than a weaker score; the weaker score gives the same clusters.
 
         Returns
         -------
@@ -484,7 +491,8 @@ class Sweep(Result):
         Returns
         -------
         Clustering
-            One row per item of the links or of `items`. Clusters are numbered from 0 in the order of their first items.
+            One row per item of the links or of `items`. Clusters are numbered from 0 in the order of the first item of
+            each.
         """
         items = None if self._alignment.truth.items is None else self.links.items
         threshold = as_threshold(threshold)
@@ -555,7 +563,7 @@ class Sweep(Result):
         where: str | Iterable[str] | None = None,
         errors: bool = False,
     ) -> Table:
-        """Return the best threshold of each slice, and how much worse its score is at the common threshold.
+        """Return the best threshold of each slice, and how much worse the slice's score is at the common threshold.
 
         Parameters
         ----------
@@ -563,34 +571,37 @@ class Sweep(Result):
             As for `Evaluation.slices`: an attribute, several attributes to cross, or named subsets. "true_size" is
             available, but "pred_size" is not, because it depends on the threshold.
         score : str
-            A score of the curve that is defined for items: precision, recall, an F of the two, or ELM.
+            A score of the curve that is defined for items: precision, recall, an F of precision and recall, or ELM.
         where : str or list of str, optional
-            Conditions, as for `best`; each slice has to meet them separately.
+            Conditions, as for `best`, which each slice has to meet separately.
         errors : bool
             Whether to add the standard errors of the scores and of the cost, as columns such as cost_se, and n_units.
-            The units are those of `curve`; at weaker thresholds, errors are null, with a warning. The standard errors
-            do not allow for the choice of thresholds on the same items, so a cost of two of them may be due to chance.
+            The independent units are those of `curve`; at thresholds weaker than that of the units, errors are null,
+            with a warning. The standard errors do not allow for the choice of thresholds on the same items, so a cost
+            of two standard errors may be due to chance.
 
         Returns
         -------
         Table
-            The slice, n_items, weight, its best threshold, the score there with precision and recall, the score at the
-            threshold that is best for all items (`<score>_at_common`), and the cost: how much better the score is at
-            the slice's own threshold. The highest cost comes first. Null if no threshold meets the conditions.
+            The slice, n_items, weight, the slice's best threshold, the score at that threshold with precision and
+            recall, the score at the threshold that is best for all items (`<score>_at_common`), and the cost: how much
+            better the score is at the slice's own threshold. The slice with the highest cost comes first. Figures of a
+            slice are null if no threshold meets the conditions.
 
         Raises
         ------
         MetricError
             If the score is not defined for items.
         SliceError
-            If there are no such slices.
+            If the requested slices do not exist.
         OptionError
             If `errors` is neither True nor False.
 
         Notes
         -----
-        The standard error of the cost is that of a difference: each component contributes its influence on the score at
-        one threshold minus its influence at the other. The method is the same as for `Evaluation.errors`.
+        The standard error of the cost is the standard error of a difference: each component contributes its influence
+        on the score at one threshold minus its influence at the other threshold. The method is the same as for
+        `Evaluation.errors`.
 
         Examples
         --------
@@ -620,25 +631,28 @@ class Sweep(Result):
         Parameters
         ----------
         threshold : float, optional
-            By default, the threshold with the best F1 or, for a loaded sweep, that for which its stages were saved.
+            By default, the threshold with the best F1 or, for a loaded sweep, the threshold for which stages were
+            saved.
 
         Returns
         -------
         Stages
-            Recall and pair recall in three cases: if every link were judged correctly (no threshold can recover the
-            missing pairs), if the links that the threshold uses were judged correctly, and for the actual clusters; and
-            the recall lost at each stage (blocking, threshold, merging). `table()` lists them.
+            The recall lost at each stage (blocking, threshold, merging), and recall and pair recall in three cases: if
+            every link were judged correctly (no threshold can recover the missing pairs), if the links that the
+            threshold uses were judged correctly, and for the actual clusters. The method `table()` of the result lists
+            all figures.
 
         Raises
         ------
         NotKeptError
-            If the links did not fit in the memory limit of the sweep, or the sweep was saved without these stages.
+            If the links did not fit in the memory limit of the sweep, or if the sweep was saved without stages.
 
         Notes
         -----
-        The losses add up to 1 minus the recall. Merging costs no recall, so its loss is 0 or negative: a wrong link
-        joins clusters, which regains matching pairs that no correct link joins. Merging costs precision, as `merges`
-        shows. Links with an item that is missing from the truth count as wrong, and a note says how many there are.
+        The losses add up to 1 minus the recall. Merging costs no recall, so the loss by merging is 0 or negative: a
+        wrong link joins clusters, which regains matching pairs that no correct link joins. Merging costs precision, as
+        `merges` shows. Links with an item that is missing from the truth count as wrong, and a note gives the number of
+        such links.
 
         Examples
         --------
@@ -696,19 +710,19 @@ class Sweep(Result):
         limit : int or None
             Maximum number of rows; None for all.
         threshold : float, optional
-            A threshold; only merges that it uses are listed.
+            A threshold; only merges that the threshold uses are listed.
 
         Returns
         -------
         Table
             The columns threshold (above which the merge is undone), left and right (the items of a link that causes the
-            merge), n_left and n_right (the sizes of these items' clusters before the merge), n_clusters (the number of
-            clusters that become one at that score), n_items (their total size), and the changes in overall precision,
-            recall and F1.
+            merge), n_left and n_right (the sizes of the clusters of left and right before the merge), n_clusters (the
+            number of clusters that become one at the threshold), n_items (the total size of these clusters), and the
+            changes in overall precision, recall and F1.
 
         Notes
         -----
-        Links with equal scores are used together, so several clusters that they join count as one merge.
+        Links with equal scores are used together, so all clusters that such links join into one count as one merge.
         """
         limit = require_limit(limit)
         point = None if threshold is None else self._point(threshold)
@@ -731,9 +745,9 @@ class Sweep(Result):
         -------
         Table
             The columns cluster, n_items, threshold (the strongest threshold at which all items of the true cluster are
-            in one predicted cluster), and left and right (the items of a link with that score, on a path of used links
-            between two items of the true cluster). Clusters that no threshold completes come last, with nulls in
-            threshold, left and right.
+            in one predicted cluster), and left and right (the items of a link whose score is the threshold, on a path
+            of used links between two items of the true cluster). True clusters that no threshold completes come last,
+            with nulls in threshold, left and right.
         """
         limit = require_limit(limit)
         if self._saved is not None:
@@ -782,17 +796,19 @@ class Sweep(Result):
     ) -> None:
         """Write the curve and the clusters at the best threshold; `fastbcubed.load` reads the sweep back.
 
-        The loaded sweep has all scores at every threshold and shows the best threshold that is chosen here. Clusters at
-        other thresholds, standard errors and further slices require the links.
+        A loaded sweep has all scores at every threshold and shows the best threshold that was chosen when it was
+        saved. Clusters at other thresholds, standard errors and further slices require the links.
 
         Parameters
         ----------
         directory : path
-            The directory; it is created if needed. Files of an earlier result in it are replaced, all at the end.
+            The directory, which is created if it does not exist. Files of an earlier result in the directory are
+            replaced, all of them at the end.
         score, where
             The score that the best threshold maximises, and conditions, as for `best`.
         chosen : Chosen, optional
-            The result of `chosen`, which is then shown as well; its best threshold is the one that is saved.
+            The result of `chosen`, to be saved and shown as well; the best threshold of the result is the threshold
+            that is saved.
         merges : int, optional
             Number of costliest merges at the best threshold that ``fastbcubed show`` lists.
         stages : bool
@@ -800,10 +816,10 @@ class Sweep(Result):
 
         Notes
         -----
-        overall.json has the content of `to_json`, curve.parquet the curve at all thresholds, and clusters.parquet the
-        items and clusters at the best threshold. merges.parquet, merges_at_best.parquet (only merges that the best
-        threshold uses) and weakest_links.parquet have the first 1,000 rows of these listings. points.parquet and
-        slices.parquet have the requested thresholds and slices.
+        The file overall.json has the content of `to_json`, curve.parquet the curve at all thresholds, and
+        clusters.parquet the items and clusters at the best threshold. The files merges.parquet, merges_at_best.parquet
+        (only merges that the best threshold uses) and weakest_links.parquet have the first 1,000 rows of `merges` and
+        `weakest_links`. The files points.parquet and slices.parquet have the requested thresholds and slices.
         """
         merges = None if merges is None else whole_number(merges, "merges", "merges")
         if not isinstance(chosen, Chosen | None):
@@ -828,15 +844,16 @@ class Sweep(Result):
         stages: bool = False,
         overwrite: bool = False,
     ) -> Report:
-        """Write an HTML report: the best threshold, the curve, merges to look at, and the requested slices.
+        """Write an HTML report on the best threshold, the curve, the costliest merges, and the requested slices.
 
         Parameters
         ----------
         path : path, optional
-            The file to write; by default, none. The report is always returned, and a notebook displays it.
+            The file to write; by default, no file is written. The report is always returned, and a notebook displays
+            the report.
         score, where
             The score that the best threshold maximises, and conditions, as for `best`. By default, F1 or, for a loaded
-            sweep, the choice with which it was saved.
+            sweep, the choice with which the sweep was saved.
         title : str, optional
             The heading.
         worst : int
@@ -894,7 +911,7 @@ class Sweep(Result):
     def to_json(self, *, limit: int = 1000, indent: int | None = 2) -> str:
         """Return the curve, the best F1 and the requested thresholds as JSON; an infinite threshold becomes null.
 
-        An infinite threshold uses no links, unless scores are infinite. A loaded sweep has the choice with which it was
-        saved instead of the best F1.
+        An infinite threshold uses no links, unless scores are infinite. For a loaded sweep, the choice with which the
+        sweep was saved replaces the best F1.
         """
         return as_json(self.to_dict(limit=limit), indent)
