@@ -140,14 +140,13 @@ class Sweep(Result):
         Parameters
         ----------
         limit : int or None
-            Maximum number of rows; None for all thresholds at which clusters change. The rows listed are the first
-            row, the last row, the rows at which a score is best or worst, and further rows spaced evenly by the change
-            in scores.
+            Maximum number of rows; None for all thresholds at which clusters change. The rows listed are the first and
+            last rows, the rows at which a score is best or worst, and rows spaced evenly by the change in scores.
         errors : bool
-            Whether to add standard errors, as columns such as f1_se. The independent units are the same at all
-            thresholds: the connected components of the true clusters and the clusters at one threshold, which is the
-            weakest at which the effective number of units is at least a quarter of the number of true clusters. At
-            weaker thresholds, errors are NaN, with a warning.
+            Whether to add standard errors, as columns such as f1_se. The units are the same at all thresholds: the
+            components of the truth and the clusters at the weakest threshold at which the effective number of
+            components is at least a quarter of the number of true clusters. At weaker thresholds, errors are NaN, with
+            a warning.
 
         Returns
         -------
@@ -187,17 +186,15 @@ class Sweep(Result):
         score : str
             A score of the curve.
         threshold : float, optional
-            By default, the threshold of the best score; the interval allows for this choice of threshold, as in
-            `chosen`.
+            By default, the threshold of the best score, whose choice the interval allows for, as in `chosen`.
         level : float
             The confidence level.
 
         Returns
         -------
         Interval
-            The ends low and high, as in `Evaluation.interval`. The independent units are those of `curve`. At a weaker
-            threshold than that of the units, the units are the components of the truth and the clusters of all links,
-            and a warning says so.
+            The ends low and high, as in `Evaluation.interval`. The units are those of `curve` or, at a threshold that
+            is too weak for them, the components of the truth and the clusters of all links, with a warning.
 
         Raises
         ------
@@ -235,9 +232,9 @@ class Sweep(Result):
         """Return the best threshold, with intervals that allow for choosing the threshold on the same data.
 
         The score at the best threshold is partly due to chance; on other data, the same threshold scores lower. The
-        independent units of `curve` are resampled, and the score at the best threshold of each resample is compared
-        with the score at the same threshold on all data. Thresholds weaker than that of the units are ignored, unless
-        the best threshold is weaker.
+        units of `curve` are resampled, and the score at the best threshold of each resample is compared with the score
+        at the same threshold on all data. Thresholds that are too weak for the units are ignored, unless the best
+        threshold is one of them.
 
         Parameters
         ----------
@@ -253,8 +250,7 @@ class Sweep(Result):
         Returns
         -------
         Chosen
-            The result, with best (the best threshold), low and high of the score, expected, optimism, threshold_low
-            and threshold_high.
+            The best threshold, low and high of the score, expected, optimism, threshold_low and threshold_high.
 
         Raises
         ------
@@ -302,10 +298,8 @@ class Sweep(Result):
         """Warn if there are no standard errors at some thresholds."""
         if len(self._units.curve) == len(self._curve):
             return
-        units, weakest = (
-            units_of_rows(self._placed.rows),
-            self._curve.thresholds[len(self._units.curve) - 1].item(),
-        )
+        units = units_of_rows(self._placed.rows)
+        weakest = self._curve.thresholds[len(self._units.curve) - 1].item()
         message = (
             f"there are no standard errors at thresholds weaker than {self.shown(weakest)}, whose links "
             f"leave too few independent components (all links: an effective number of {units.effective:.1f}, "
@@ -361,19 +355,12 @@ class Sweep(Result):
         threshold = self._curve.thresholds[point].item()
         until = self._curve.thresholds[point + 1].item() if point + 1 < len(self._curve) else None
         figures = self._curve.at(point)
+        until_shown = "" if until is None else self.shown(until, stronger=bool(np.isfinite(threshold)))
+        ends = self.shown(weakest), self.shown(self._curve.thresholds[first].item())
         return Best(
-            score,
-            value,
-            threshold,
-            until,
-            figures,
-            where,
-            self.shown(threshold),
-            "" if until is None else self.shown(until, stronger=bool(np.isfinite(threshold))),
-            point <= len(self._curve) - self.tree.n_levels,
-            (weakest, strongest),
-            (self.shown(weakest), self.shown(self._curve.thresholds[first].item())),
-        )
+            score, value, threshold, until, figures, where, self.shown(threshold), until_shown,
+            point <= len(self._curve) - self.tree.n_levels, (weakest, strongest), ends,
+        )  # fmt: skip
 
     def shown(self, threshold: float, *, stronger: bool = False) -> str:
         """Return a threshold as text, with as few digits as distinguish it from its neighbours.
@@ -491,8 +478,7 @@ class Sweep(Result):
         Returns
         -------
         Clustering
-            One row per item of the links or of `items`. Clusters are numbered from 0 in the order of the first item of
-            each.
+            One row per item of the links or of `items`. Clusters are numbered from 0 by their first items.
         """
         items = None if self._alignment.truth.items is None else self.links.items
         threshold = as_threshold(threshold)
@@ -576,9 +562,9 @@ class Sweep(Result):
             Conditions, as for `best`, which each slice has to meet separately.
         errors : bool
             Whether to add the standard errors of the scores and of the cost, as columns such as cost_se, and n_units.
-            The independent units are those of `curve`; at thresholds weaker than that of the units, errors are null,
-            with a warning. The standard errors do not allow for the choice of thresholds on the same items, so a cost
-            of two standard errors may be due to chance.
+            The units are those of `curve`; at thresholds that are too weak for the units, errors are null, with a
+            warning. The standard errors do not allow for the choice of thresholds on the same items, so a cost of two
+            standard errors may be due to chance.
 
         Returns
         -------
@@ -599,9 +585,8 @@ class Sweep(Result):
 
         Notes
         -----
-        The standard error of the cost is the standard error of a difference: each component contributes its influence
-        on the score at one threshold minus its influence at the other threshold. The method is the same as for
-        `Evaluation.errors`.
+        The standard error of the cost is that of a difference: each component contributes its influence on the score
+        at one threshold minus its influence at the other. The method is the same as for `Evaluation.errors`.
 
         Examples
         --------
@@ -631,16 +616,15 @@ class Sweep(Result):
         Parameters
         ----------
         threshold : float, optional
-            By default, the threshold with the best F1 or, for a loaded sweep, the threshold for which stages were
-            saved.
+            By default, the threshold with the best F1 or, for a loaded sweep, that of the saved stages.
 
         Returns
         -------
         Stages
             The recall lost at each stage (blocking, threshold, merging), and recall and pair recall in three cases: if
             every link were judged correctly (no threshold can recover the missing pairs), if the links that the
-            threshold uses were judged correctly, and for the actual clusters. The method `table()` of the result lists
-            all figures.
+            threshold uses were judged correctly, and for the actual clusters. The method `table()` lists these
+            figures.
 
         Raises
         ------
@@ -651,8 +635,8 @@ class Sweep(Result):
         -----
         The losses add up to 1 minus the recall. Merging costs no recall, so the loss by merging is 0 or negative: a
         wrong link joins clusters, which regains matching pairs that no correct link joins. Merging costs precision, as
-        `merges` shows. Links with an item that is missing from the truth count as wrong, and a note gives the number of
-        such links.
+        `merges` shows. Links with an item that is missing from the truth count as wrong, and a note counts such
+        links.
 
         Examples
         --------
@@ -807,8 +791,7 @@ class Sweep(Result):
         score, where
             The score that the best threshold maximises, and conditions, as for `best`.
         chosen : Chosen, optional
-            The result of `chosen`, to be saved and shown as well; the best threshold of the result is the threshold
-            that is saved.
+            The result of `chosen`, to be saved and shown as well; its best threshold is saved.
         merges : int, optional
             Number of costliest merges at the best threshold that ``fastbcubed show`` lists.
         stages : bool
@@ -849,8 +832,7 @@ class Sweep(Result):
         Parameters
         ----------
         path : path, optional
-            The file to write; by default, no file is written. The report is always returned, and a notebook displays
-            the report.
+            The file to write; by default, none. The report is always returned, and a notebook displays the report.
         score, where
             The score that the best threshold maximises, and conditions, as for `best`. By default, F1 or, for a loaded
             sweep, the choice with which the sweep was saved.
