@@ -107,7 +107,15 @@ def rows_of(table: list[list[str]]) -> None:
 def nulls(folder: Path, n_runs: int) -> None:
     """Print the share of runs that report a slice although none was planted."""
     found = [
-        ["data", "items", "components", "by component", "slices a run", "items independent", "slices a run"]
+        [
+            "data",
+            "items",
+            "components",
+            "by component",
+            "slices per run",
+            "items independent",
+            "slices per run",
+        ]
     ]
     for name in NULLS:
         true, pred = clusterings(name, folder)
@@ -144,7 +152,9 @@ def planted(
 
 def power(folder: Path, n_runs: int) -> None:
     """Print the share of planted slices that are found, and the share of found slices that were not planted."""
-    found = [["data", "components hit", "recall lost inside", "elsewhere", "found", "false discoveries"]]
+    found = [
+        ["data", "components hit", "recall lost inside", "recall lost outside", "found", "false discoveries"]
+    ]
     for name in PLANTED:
         true, pred = clusterings(name, folder)
         ev = fb.evaluate(true, pred)

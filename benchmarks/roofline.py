@@ -31,7 +31,7 @@ RUNS = 5
 SCORES = ["precision", "recall", "f1", "jaccard_index"]
 #: Sizes of the tables for random reads: within the caches of a core, in the shared cache, and beyond.
 TABLES = {"16 KiB": 1 << 14, "256 KiB": 1 << 18, "8 MiB": 1 << 23, "1 GiB": 1 << 30}
-HEAD = ("stage", "bytes an item", "time", "ns an item", "GB/s", "of the copy's")
+HEAD = ("stage", "bytes per item", "time", "ns per item", "GB/s", "of the copy's")
 
 
 def copy_speed(threads: int, size: int = 1 << 29) -> float:
@@ -131,7 +131,7 @@ def bytes_by_stage(n: int, cells: Contingency) -> dict[str, float]:
 def main(n: int, shapes: list[str]) -> None:
     """Print the tables."""
     threads = len(os.sched_getaffinity(0))
-    print(markdown(("table", "dependent read, ns", "independent read, ns"), latencies(), 1))
+    print(markdown(("table size", "dependent read, ns", "independent read, ns"), latencies(), 1))
     for shape in shapes:
         speed = copy_speed(threads)
         times, whole, cells = stage_times(generate(shape, n))

@@ -107,9 +107,10 @@ def evaluate(
         clustered with. The default is "drop", except that truth-only items become singletons if the prediction was
         built from links without a list of all items.
     nulls : {"raise", "singleton", "drop"}
-        Policy for items with a null cluster. "drop" treats an item with a null cluster as missing from that side, so
-        `unmatched` applies. "drop" is the usual choice with `table`, where an item that only one side has is null on
-        the other side. An item with both a null and a cluster on a side is an error, and so is an item in two clusters.
+        Policy for items with a null cluster. "drop" treats an item with a null cluster as missing from the side with
+        the null, so `unmatched` applies. "drop" is the usual choice with `table`, where an item that only one side has
+        is null on the other side. An item with both a null and a cluster on a side is an error, and so is an item in
+        two clusters.
     duplicates : {"raise", "drop"}
         Policy for rows that repeat an earlier row.
     noise : object, optional

@@ -519,7 +519,7 @@ class Contingency:
         weight : array-like of float, shape (n_cells,), optional
             Total weight of the items of each cell.
         weight_squares : array-like of float, shape (n_cells,), optional
-            Sum of the squared weights of the items of each cell, which is required by scores of pairs of items.
+            Sum of the squared weights of the items of each cell; required for scores of pairs of items.
         weighting : {"pointwise", "outer"}
             Whether weights count both inside the confusion matrices and in means, or only in means.
 

@@ -167,8 +167,8 @@ class Comparison(ComparedRuns):
     def units(self) -> Units:
         """Number and effective number of independent units of all runs, and the weight share of the largest unit.
 
-        Standard errors may be based on the units of only two runs, which are more numerous than those of all runs; see
-        `deltas`.
+        Standard errors may be based on the units of only two runs, which are more numerous than the units of all runs;
+        see `deltas`.
 
         Raises
         ------
@@ -363,8 +363,8 @@ class Comparison(ComparedRuns):
     def save(self, directory: Any) -> None:
         """Write scores, differences, the evaluations of the runs and the report to files that `fastbcubed.load` reads.
 
-        A loaded comparison shows the same results as the saved one. Lists of clusters and items, other slices, and
-        other baselines require the original runs.
+        A loaded comparison shows the same results as the original. Lists of clusters and items, other slices, and other
+        baselines require the original runs.
 
         Parameters
         ----------

@@ -265,11 +265,11 @@ class Diff(DiffWithIds):
             items), "merged" (in one cluster together with other items), "split and merged", or "gone" (the experiment
             has none of their items). Clusters of the experiment that contain no item of the baseline are "appeared".
             For clusters that are unchanged, split or merged, n_items and weight count only items on both sides. The
-            share is a share of the total weight of the baseline or, for clusters that appeared, of the experiment.
+            column share refers to the total weight of the baseline or, for clusters that appeared, of the experiment.
 
-            With `by`, the first column is the slice, and clusters are counted if they have items in the slice. Shares
-            are then shares of the weight of the items listed for the slice, and outcomes that do not occur in a slice
-            are omitted.
+            With `by`, the first column is the slice, and clusters are counted if they have items in the slice. With
+            `by`, shares refer to the weight of the items listed for the slice, and outcomes that do not occur in a
+            slice are omitted.
 
         Notes ----- Items that only one side has do not affect the outcome of a cluster that has common items;
         `coverage` shows the number of items that only one side has. With ``unmatched="singleton"``, an item missing
@@ -325,8 +325,8 @@ class Diff(DiffWithIds):
             Attributes to slice by, matched by item or row by row; by default, the attributes passed to
             `fastbcubed.diff`.
         errors : bool
-            Whether to compute standard errors from the components with items in the slice. Each score is then followed
-            by its standard error <score>_se.
+            Whether to compute standard errors from the components with items in the slice. With `errors`, each score is
+            followed by its standard error <score>_se.
         order_by : str, optional
             A score or column to order by, as for `clusters`; "change" is the sum of split_change and merge_change. Ties
             are broken by weight, then by slice. By default, rows are ordered by slice, or by "change" if there is a

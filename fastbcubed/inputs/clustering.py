@@ -588,7 +588,7 @@ class Clustering:
         item : str or list of str
             The column of items, if `items` is a table with several columns.
         name : str, optional
-            Name of the clustering in messages. Files are named by their path in any case.
+            Name of the clustering in messages. A clustering read from a file is always named by the path of the file.
         memory_limit : int or str, optional
             Bytes by which the memory of the process may grow, or a string such as "2GiB"; no limit by default. Links
             that need more memory than the limit raise an error, before the links are read or as soon as the need is
@@ -738,7 +738,7 @@ class Clustering:
         weight : str, optional
             The column of weights.
         name : str, optional
-            Name of the clustering in messages. Files are named by their path in any case.
+            Name of the clustering in messages. A clustering read from a file is always named by the path of the file.
 
         Returns
         -------

@@ -46,7 +46,7 @@ class Evaluation(EvaluationData):
     Attributes
     ----------
     contingency : Contingency
-        The cells behind all scores.
+        The cells from which all scores are computed.
     metrics : list of Metric
         The scores shown in tables.
     beta : float
@@ -123,7 +123,7 @@ class Evaluation(EvaluationData):
         ----------
         which : str or callable
             The name of a score, or a function ``f(tp, fp, fn, tn) -> array`` that takes float64 arrays of equal shape
-            and works element by element. The result is then the mean of the returned array over items.
+            and works element by element. For a function, the result is the mean of the returned array over items.
 
         Examples
         --------

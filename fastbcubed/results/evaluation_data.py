@@ -119,8 +119,8 @@ class EvaluationData(ScoredResult):
             Attributes to slice by, matched by item or row by row; by default, the attributes passed to `evaluate`.
         errors : bool
             Whether to compute standard errors from the components with items in the slice, which about doubles the run
-            time. Each score is then followed by its standard error <score>_se, and n_units is the number of components
-            with items in the slice.
+            time. With `errors`, each score is followed by its standard error <score>_se, and n_units is the number of
+            components with items in the slice.
         order_by : str, optional
             A score (worst first), a column of numbers or times (largest or latest first), "loss", "excess" or
             "excess_per_item". "loss" is the sum of precision_loss and recall_loss. "excess" is the part of the loss

@@ -54,10 +54,10 @@ class Explanation(Result):
         - holds, whether the slice was confirmed;
         - alike, other slices that share at least 90 % of both slices' weight with the slice.
     proposed : Table
-        All slices proposed by the search on one half of the components, with the same columns.
+        All slices proposed by the search on one half of the components, with the same columns as `slices`.
     conditions : dict
-        For each slice, the list of its conditions. A condition is a dict with the attribute and its value, its values,
-        its bounds low and high (both inclusive), or null.
+        For each slice, the list of its conditions. A condition is a dict with the attribute and a value, several
+        values, the bounds low and high (both inclusive), or null.
     loss : str
         The score whose loss is explained.
     run, baseline : str or None

@@ -116,7 +116,7 @@ class ClusterResult(Result):
         explain : bool, str, Bins, iterable of these, or table, optional
             True to add a section on the kinds of items that lose F1 or, in a comparison, that differ between the runs,
             as found by `explain` in all columns of the inputs; or the attributes to search. A diff does not support
-            this option.
+            `explain`.
         overwrite : bool
             Whether an existing file may be replaced.
 
@@ -163,8 +163,8 @@ class ScoredResult(ClusterResult):
             and the share of singletons among the clusters of a side (true or pred, or baseline or experiment), and the
             numbers of items and cells. An undefined score (NaN) fails.
         **scores : float
-            Minimum values of scores, truth_coverage or prediction_coverage; for scores for which lower is better,
-            maximum values.
+            Minimum values of scores, truth_coverage or prediction_coverage, and maximum values of scores for which
+            lower is better.
 
         Returns
         -------

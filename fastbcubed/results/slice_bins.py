@@ -233,7 +233,7 @@ def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
         The attribute.
     by : number, list of numbers, or str
         The width of all bins, one of which begins at 0; or an ascending list of the lower edges of bins. A list also
-        creates a bin of all values below the first edge. For dates, numbers are numbers of years. For dates, and for
+        creates a bin of all values below the first edge. For dates, a number is a number of years. For dates, and for
         text such as 2020-03-31, `by` may also be "year", "quarter" or "month", or a multiple such as "5 years" or "6
         months" (also "5y", "1q", "6mo"). Times with a time zone use the local date.
 
