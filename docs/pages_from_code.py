@@ -145,7 +145,7 @@ def score_page(metric: Metric) -> str:
         "Range": f"{range_of(metric)}; {'neither end' if metric.best == 'neither' else metric.best} is better",
         "Weights": "not defined" if metric.unweighted_only else "yes",
         "By slice, cluster and item": "no, only for all items at once" if metric.overall_only else "yes",
-        "Where clusters overlap": overlapping(metric),
+        "Overlapping clusters": overlapping(metric),
         "The same figures as": ", ".join(f"[{name}]({PAGE[name]}.md)" for name in apart),
         "Also called": ", ".join(f"`{name}`" for name in known),
     }
@@ -165,7 +165,7 @@ def score_page(metric: Metric) -> str:
     lines += ["## When to use it, and when not", "", linked(metric.use, metric.name), ""]
     lines += [linked(metric.caution, metric.name), ""]
     lines += [
-        "[Which score for which job](../../explanation/which-score.md) compares the most used ones.",
+        "[Which score for which job](../../explanation/which-score.md) compares the most used scores.",
         "",
     ]
     lines += ["## Source", ""]
@@ -251,9 +251,8 @@ def by_item(metric: Metric, found: fb.Evaluation | fb.Diff, sides: dict[str, tup
 def from_others(metric: Metric, found: fb.Evaluation | fb.Diff) -> str:
     """Return the derivation of a score from the scores that it is a function of."""
     parts = [f"{need.name} is {number(found.overall[need.name])}" for need in metric.needs]
-    return (
-        f"Here {', '.join(parts[:-1])} and {parts[-1]}, so the score is {number(found.overall[metric.name])}."
-    )
+    value = number(found.overall[metric.name])
+    return f"In the example, {', '.join(parts[:-1])} and {parts[-1]}, so the score is {value}."
 
 
 def named(items: Iterable[str]) -> str:
@@ -283,7 +282,7 @@ def working(metric: Metric, ev: fb.Evaluation) -> list[str]:
     return [
         *table(["true cluster", "predicted cluster", "cell", "items"], rows),
         "",
-        f"From these three cells, {worked(metric, value)}.",
+        f"From the three cells, {worked(metric, value)}.",
         *(["", ENTROPIES] if metric.family == "entropy" else []),
     ]
 
@@ -305,7 +304,10 @@ MOVES = {
     "a cluster is split in half: [ a b ] [ c d ]": (("ab", "cd", "ef", "gh"), ""),
     "small clusters are merged: [ e f g h ]": (("abcd", "efgh"), ""),
     "a large cluster is merged: [ a b c d e f ]": (("abcdef", "gh"), ""),
-    "the same, with eight more items that are singletons on both sides": (("abcdef", "gh"), "ijklmnop"),
+    "a large cluster is merged; eight more items are singletons on both sides": (
+        ("abcdef", "gh"),
+        "ijklmnop",
+    ),
 }
 
 
@@ -357,7 +359,7 @@ def number(value: Any) -> str:
 
 def overlapping(metric: Metric) -> str:
     """Return as text whether a score is defined for overlapping clusters."""
-    return "only there" if metric.covers_only else "yes" if metric.on_covers else "not defined"
+    return "required" if metric.covers_only else "yes" if metric.on_covers else "not defined"
 
 
 def aliases(metric: Metric) -> list[str]:
@@ -408,7 +410,12 @@ def keys_page() -> str:
         )
         for names, of, contents in json_keys.keys()
     ]
-    lines = ["# Keys of JSON", "", "`a → b`: the keys of the object are data. `{…}`: these are its keys.", ""]
+    lines = [
+        "# Keys of JSON",
+        "",
+        "`a → b`: keys of the object are data. `{…}`: keys of the object are listed.",
+        "",
+    ]
     return "\n".join([*lines, *table(["key", "commands", "contents"], rows), ""])
 
 
@@ -428,7 +435,7 @@ def metrics_page() -> str:
     shown = {each for metric in registry.METRICS.values() for each in (metric.name, *metric.also)}
     names = [name for name in fb.metrics.__all__ if name not in shown]
     directives = [d for each in names for d in (directive(getattr(fb.metrics, each), f"metrics.{each}"), "")]
-    text = "Functions of two labelings; those of single scores are on [the pages of the scores](../scores/index.md)."
+    text = "Functions of two labelings; functions of single scores are on [the scores' pages](../scores/index.md)."
     return eval_rst("fastbcubed.metrics", directives, text)
 
 

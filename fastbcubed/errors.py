@@ -267,7 +267,7 @@ class FileFormatError(FastBCubedError):
 
 
 class OutOfMemoryError(FastBCubedError, MemoryError):
-    """A file cannot be read, or a chart drawn, within the memory that the process may use."""
+    """A file cannot be read, or a chart cannot be drawn, in the memory that the process may use."""
 
 
 class DiskSpaceError(FastBCubedError):

@@ -250,10 +250,10 @@ def check_constraints(
 ) -> ConstraintReport:
     """Check a score against the formal constraints.
 
-    The check of a constraint first tries small instances, both without other items and in the context that Amigó et
-    al. (2009) describe; the check of a property first tries all clusterings of a few items. Every check then tries
-    random instances. A verdict covers only the instances tried: the counterexample of "violated" is a proof, but
-    "strict" proves nothing.
+    The check of a constraint first tries small instances, both without other items and in the context "amigo" (see
+    `homogeneity`); the check of a property first tries all clusterings of a few items. Every check then tries random
+    instances. A verdict covers only the instances tried: the counterexample of "violated" is a proof, but "strict"
+    proves nothing.
 
     Parameters
     ----------

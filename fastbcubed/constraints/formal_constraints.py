@@ -108,8 +108,8 @@ class Instance:
     sizes : tuple of int
         Sizes of the clusters that the constraint is about.
     elsewhere : ndarray of int64 (n_elsewhere, 2)
-        True and predicted labels of the items elsewhere. These labels are negative, except for classes that also have
-        items in the constraint's clusters.
+        True and predicted labels of the items elsewhere, which are negative except for classes that also have items in
+        the constraint's clusters.
     """
 
     constraint: str
@@ -337,7 +337,7 @@ def completeness(
 
 
 def rag_bag(n: int = 4, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0) -> Instance:
-    """Make an instance in which a stray item is worse in a cluster of one class than among n different classes.
+    """Make an instance in which a stray item is worse in a cluster of one class than in a cluster of n classes.
 
     For n = 1, both predictions are equally bad, so checks begin with n = 2. None of the classes has items outside the
     constraint's clusters. The other parameters and errors are those of `homogeneity`.

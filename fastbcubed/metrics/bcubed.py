@@ -113,7 +113,8 @@ def mean_f1(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     on_covers=True,
     use="Use this score where wrong and missed merges have different costs: beta above 1 favours recall, and beta below"
     " 1 favours precision.",
-    caution="Choose beta before you see the scores, according to the cost of a wrong merge relative to a missed one.",
+    caution="Choose beta before you see the scores, according to the cost of a wrong merge relative to that of a"
+    " missed merge.",
     example="""
     >>> score = fbeta(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3], beta=2)
     >>> round(score, 12)  # 1 / ((1/5) / (3/4) + (4/5) / (1/2)) = 15/28
@@ -196,7 +197,8 @@ def jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     best="lower",
     on_covers=True,
     use="Use this score to report wrong merges as an error rate: it is 1 minus precision.",
-    caution="The over-merge rate alone rewards caution: it is 0 if nothing is merged. Read it with under_merge_rate.",
+    caution="The over-merge rate alone rewards caution: it is 0 if nothing is merged. Read over_merge_rate with"
+    " under_merge_rate.",
     example="""
     >>> over_merge_rate(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 0 + 4 * 2/4) / 8
     0.25
@@ -212,7 +214,7 @@ def over_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     best="lower",
     on_covers=True,
     use="Use this score to report wrong splits as an error rate: it is 1 minus recall.",
-    caution="The under-merge rate alone rewards boldness: it is 0 if everything is merged. Read it with"
+    caution="The under-merge rate alone rewards boldness: it is 0 if everything is merged. Read under_merge_rate with"
     " over_merge_rate.",
     example="""
     >>> under_merge_rate(list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (4 * 0 + 4 * 2/4) / 8

@@ -161,8 +161,8 @@ def mutual_info(true: float, pred: float, true_given_pred: float, pred_given_tru
     caution="The score depends on the prediction only through the sizes of predicted clusters.",
     worked="2 * (1/2 * 1/4 * log2(4/6) + 1/2 * 2/4 * log2(8/6)) + 2 * 1/2 * 1/4 * log2(4/2)",
     example="""
-    In two pairs of a true and a predicted cluster, both have 2 items and share them with probability 1/6: each
-    pair adds 1/6 * 2/4 * log2(4 * 2 / 4) = 1/12. In four pairs, the predicted cluster has 1 item, and it is in
+    In two pairs of a true and a predicted cluster, both clusters have 2 items and share both items with probability
+    1/6: each pair adds 1/6 * 2/4 * log2(4 * 2 / 4) = 1/12. In four pairs, the only item of the predicted cluster is in
     the true cluster with probability 1/2: each pair adds 1/2 * 1/4 * log2(4 / 2) = 1/8.
 
     >>> score = expected_mutual_info(list("aabb"), [1, 1, 2, 3])
@@ -317,8 +317,8 @@ def v_measure(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_tr
             >>> round(score, 12)  # 1 / (3/2)
             0.666666666667
             """,
-            note="The function of this name in scikit-learn returns the same values, but takes no weights and does not"
-            " offer the joint entropy.",
+            note="A function of the same name in scikit-learn returns the same values, but takes no weights and does"
+            " not offer the joint entropy.",
         )
     },
 )
@@ -357,10 +357,10 @@ def nmi(
             >>> round(score, 12)  # (1 - 2/3) / (3/2 - 2/3) = 2/5
             0.4
             """,
-            note="The function of this name in scikit-learn returns the same values to 1e-9, unless a side is a single"
-            " cluster or only singletons. With such a side, shuffling changes nothing, so the numerator of the score"
-            " is 0. This function returns 1 if the clusterings are the same, and 0 otherwise, whereas scikit-learn"
-            " divides rounding errors by the smallest float.",
+            note="A function of the same name in scikit-learn returns the same values to 1e-9, unless a side is a"
+            " single cluster or only singletons. If a side is a single cluster or only singletons, shuffling changes"
+            " nothing, so the numerator of the score is 0: this function then returns 1 if the clusterings are the"
+            " same and 0 otherwise, whereas scikit-learn divides rounding errors by the smallest float.",
         )
     },
 )

@@ -754,7 +754,7 @@ def score_of_average(name: str, called: str = "") -> ScoreOfAverage:
 
 @public
 class HomogeneityCompletenessVMeasure(NamedTuple):
-    """Homogeneity, completeness, and their harmonic mean for the requested `beta`."""
+    """Homogeneity, completeness, and their harmonic mean, weighted by the requested `beta`."""
 
     homogeneity: float
     completeness: float

@@ -24,8 +24,8 @@ NOTE = (
 )
 COUNTS = "Clusters count equally, so weights make no difference."
 ONE_TO_ONE = (
-    f"{COUNTS} Where clusters overlap, several clusters of a side may have the same items. Such clusters are paired one"
-    " to one with clusters of the other side, and unpaired clusters do not count as the same."
+    f"{COUNTS} Where clusters overlap, several clusters of a side may have the same items. Clusters with the same items"
+    " are paired one to one across the two sides, and unpaired clusters do not count as the same."
 )
 
 matching = Family("matching", low=0.0, high=1.0, best="higher", note=NOTE)

@@ -121,7 +121,7 @@ def pair_confusion_matrix(
         If there are no items, if the two sides differ in length, or if a label or a weight is missing
         or invalid.
     MetricError
-        If the contingency counts items outside the truth, or if it has weights without the items.
+        If the contingency counts items outside the truth, or has weights but not the items.
 
     Notes
     -----

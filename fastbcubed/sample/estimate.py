@@ -370,7 +370,8 @@ def estimate(
         Scores and families of scores; the notes list the available scores. The default is precision, recall and F1 by
         item, by true cluster, for pairs and for whole clusters, together with matching_rate and mean_cluster_size.
     beta : float
-        Weight of recall in F; any value other than 1 adds fbeta, pair_fbeta and so on to the corresponding F1 scores.
+        Weight of recall in F; any value other than 1 adds an F with this weight for each F1 score: fbeta, pair_fbeta
+        and so on.
     level : float
         The confidence level of the intervals.
     missing : {"singleton", "drop"}
@@ -406,8 +407,8 @@ def estimate(
     prediction. As means over the items of c, let miss be the number of other items of c that are not with the item, and
     extra the number of items of other true clusters that are with it. Let hit be whether c is a predicted cluster, and
     parts the number of predicted clusters that c intersects. Let links be the share of the other items of an item's
-    predicted cluster (for precision) or true cluster (for recall) that are with the item on both sides. Let best be the
-    largest value over the predicted clusters that c intersects:
+    predicted cluster (for precision) or true cluster (for recall) that are with the item on both sides. Let best be
+    the largest value of a quantity over the predicted clusters that c intersects:
 
     ==================================  ==========================  ====================================================
     score                               numerator                   denominator
@@ -440,7 +441,8 @@ def estimate(
     ``unmatched="outside"``. Estimates may exceed 1 and are not truncated. The intervals assume that clusters are drawn
     independently and that the number of draws is large. The more uneven the clusters' weights in a score, the more
     draws are needed: for uniform samples with a few very large clusters, 95 % intervals covered the score in 65 to 87 %
-    of samples. The warning `few-clusters` flags such samples; draw clusters by size instead.
+    of samples. The warning `few-clusters` is given if an estimate depends on few clusters, or on a few large clusters;
+    draw clusters by size instead.
 
     Four warnings are given if a sample does not seem to be drawn as stated. With `partial-clusters`, most predicted
     clusters of the sampled items contain items of other true clusters. With `sample-unlike-prediction`, the number of
@@ -679,8 +681,8 @@ def estimate_pairs(
         "same", and no, 0 and false mean "different". All rows of the result are required, in any order, with the
         columns pair, repeats, score, n_pairs, change, probability, sign and z, and also stratum, share and self_pairs
         if they were returned. With `prediction`, labelled pairs in any form that links can have (a table, a path,
-        arrays or tuples), each with two items and one of the verdicts above. Labelled pairs without a verdict are
-        ignored, and each pair may occur only once.
+        arrays or tuples), each with two items and a verdict in the same words as in the column "verdict". Labelled
+        pairs without a verdict are ignored, and each pair may occur only once.
     prediction : Clustering, table, path or dict, or dict of str to one of these, optional
         The clustering to score, or several runs by name. A pair with an item that is in no cluster counts as being in
         different clusters.

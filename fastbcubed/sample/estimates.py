@@ -192,7 +192,8 @@ class Estimates(Result):
         of 200 and of 400 true clusters, 95 % intervals covered the scores of the population in 92 to 97 % of samples,
         with three exceptions. The intervals covered recall by item and by true cluster, which only few clusters
         reduced, in 95 to 99 % of samples, and pair_recall in 91 to 97 % of samples. Whether two merged clusters are
-        drawn together makes no difference, because the errors of one cluster do not depend on those of the other.
+        drawn together makes no difference, because the errors of one cluster do not depend on the errors of the other
+        cluster.
 
         Examples
         --------

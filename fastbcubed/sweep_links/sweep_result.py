@@ -473,12 +473,13 @@ class Sweep(Result):
         Parameters
         ----------
         threshold : float
-            Any number; links with exactly this score are also used.
+            Any number; links whose score equals the number are also used.
 
         Returns
         -------
         Clustering
-            One row per item of the links or of `items`. Clusters are numbered from 0 by their first items.
+            One row per item of the links or of `items`. Clusters are numbered from 0 in the order of their first
+            items.
         """
         items = None if self._alignment.truth.items is None else self.links.items
         threshold = as_threshold(threshold)
@@ -623,8 +624,7 @@ class Sweep(Result):
         Stages
             The recall lost at each stage (blocking, threshold, merging), and recall and pair recall in three cases: if
             every link were judged correctly (no threshold can recover the missing pairs), if the links that the
-            threshold uses were judged correctly, and for the actual clusters. The method `table()` lists these
-            figures.
+            threshold uses were judged correctly, and for the actual clusters. The method `table()` lists the figures.
 
         Raises
         ------
@@ -706,7 +706,8 @@ class Sweep(Result):
 
         Notes
         -----
-        Links with equal scores are used together, so all clusters that such links join into one count as one merge.
+        Links with equal scores are used together, so joining several clusters by links with equal scores counts as one
+        merge.
         """
         limit = require_limit(limit)
         point = None if threshold is None else self._point(threshold)
