@@ -25,12 +25,13 @@ Weighting = Literal["pointwise", "outer"]
 
 @dataclass(frozen=True)
 class Policies:
-    """The policies for items that a side lacks and for special rows; every result states them.
+    """The policies for items missing from one side and for special rows; every result states its policies.
 
     Attributes
     ----------
     truth, prediction : str
-        Policy for items that only this side has: "drop", "raise" or "singleton"; for the prediction, also "outside".
+        Policy for truth-only items and for prediction-only items: "drop", "raise" or "singleton"; for prediction-only
+        items, also "outside".
     nulls : {"raise", "singleton", "drop"}
         Policy for items whose cluster is null.
     duplicates : {"raise", "drop"}
@@ -135,7 +136,8 @@ class Coverage:
     n_common, n_truth_only, n_prediction_only : int
         Numbers of items on both sides, in the truth only, and in the prediction only.
     weight_common, weight_truth_only, weight_prediction_only : float
-        Total weights of these items; their numbers if there are no weights.
+        Total weights of the items on both sides, in the truth only, and in the prediction only; without weights, the
+        numbers of items.
     n_null : int
         Number of rows of both sides whose cluster is null.
     n_noise : int
@@ -156,13 +158,13 @@ class Coverage:
 
     @property
     def truth_coverage(self) -> float:
-        """Share of the truth's weight that is on items that the prediction also has."""
+        """Share of the truth's weight on items that the prediction also has."""
         known = self.weight_common + self.weight_truth_only
         return self.weight_common / known if known else 1.0
 
     @property
     def prediction_coverage(self) -> float:
-        """Share of the prediction's weight that is on items that the truth also has; NaN if unknown."""
+        """Share of the prediction's weight on items that the truth also has; NaN if unknown."""
         known = self.weight_common + self.weight_prediction_only
         return self.weight_common / known if known else 1.0
 

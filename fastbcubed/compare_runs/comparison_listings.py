@@ -46,14 +46,15 @@ from fastbcubed.types import Codes, Floats
 class ClusterInRuns(Shown, dict[str, Any]):
     """The result of `Comparison.cluster`: a dict with a readable text form.
 
-    Its keys are side, cluster, n_items, columns, and "runs", which gives for each run the number of clusters that the
-    items are in.
+    The keys are side, cluster, n_items, columns, and "runs", which gives for each run the number of clusters that
+    contain the items.
 
     Attributes
     ----------
     table : Table
-        All items, with the columns item, true_cluster, ``<run>.pred_cluster`` (the cluster that the run puts the item
-        into), the attributes, and part. Items that are in the same clusters form a part; the largest part comes first.
+        All items, with the columns item, true_cluster, ``<run>.pred_cluster`` (the predicted cluster of the item in the
+        run), the attributes, and part. Items that are in the same clusters in all runs form a part; the largest part
+        comes first.
 
     Examples
     --------

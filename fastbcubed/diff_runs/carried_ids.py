@@ -43,7 +43,7 @@ TOO_TANGLED = "ids-partly-greedy"
 
 
 class IdStability(NamedTuple):
-    """Shares of the common weight of baseline and experiment that keep their id; both clusters must have labels."""
+    """Shares of the weight of common items that keep their id; clusters of both sides must have labels."""
 
     as_named: float  #: share whose clusters have the same label on both sides
     best: float  #: share that keeps its id if ids are carried over by the heaviest matching

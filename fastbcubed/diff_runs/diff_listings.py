@@ -62,7 +62,7 @@ SETS = {"tp": "stable", "fn": "split", "fp": "merged", "tn": "apart"}
 class ChangedCluster(Cluster):
     """The result of `Diff.cluster`: a dict with a readable text form.
 
-    Its keys are side, cluster, n_items, weight, n_parts, outcome (not for overlapping clusterings), split_change,
+    The keys are side, cluster, n_items, weight, n_parts, outcome (not for overlapping clusterings), split_change,
     merge_change, weighted, overlapping and columns; "parts", a list of the parts shown, each with the other side's
     cluster, figures and "members"; and "one_sided", which describes the items that the other side does not have:
     n_items, policy and members. A member has an item, a weight and attributes.
@@ -70,9 +70,9 @@ class ChangedCluster(Cluster):
     Attributes
     ----------
     parts : Table
-        All parts, largest first.
+        A table of all parts of the cluster, largest part first.
     table : Table
-        All members, part by part.
+        A table of all members of the cluster, part by part.
 
     Examples
     --------

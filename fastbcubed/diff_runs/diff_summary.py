@@ -108,9 +108,10 @@ class SharedItems:
     Attributes
     ----------
     n_common, n_gone, n_new : int
-        Numbers of items in both, only in the baseline, and only in the experiment.
+        Numbers of items on both sides, only in the baseline, and only in the experiment.
     weight_common, weight_gone, weight_new : float
-        The weights of these items, or their numbers if there are no weights; NaN if unknown.
+        Weights of the items on both sides, only in the baseline, and only in the experiment (without weights, the
+        numbers of items); NaN if unknown.
     n_null, n_noise, n_duplicates : int
         Numbers of rows of either side whose cluster is null, that have the noise label, and that repeat an earlier row.
     """
@@ -132,12 +133,12 @@ class SharedItems:
 
     @property
     def baseline_coverage(self) -> float:
-        """Share of the baseline's weight that is in items of the experiment."""
+        """Share of the baseline's weight on items that the experiment also has."""
         return _share(self.weight_common, self.weight_gone)
 
     @property
     def experiment_coverage(self) -> float:
-        """Share of the experiment's weight that is in items of the baseline; NaN if unknown."""
+        """Share of the experiment's weight on items that the baseline also has; NaN if unknown."""
         return _share(self.weight_common, self.weight_new)
 
 

@@ -572,7 +572,7 @@ class DiffWithIds(DiffData):
 
     @cached_property
     def id_stability(self) -> IdStability:
-        """Weight shares of common items that keep their id: by label (`as_named`), and by `ids` (`best`).
+        """Shares of the weight of common items that keep their id: by label (`as_named`), and by `ids` (`best`).
 
         Examples
         --------

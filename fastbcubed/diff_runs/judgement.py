@@ -203,13 +203,13 @@ class Verdict:
     n_items, weight
         The number and the weight of the items in truth, baseline and experiment, on which the change is judged.
     n_unlabelled, weight_unlabelled
-        The same for items in baseline and experiment that the truth does not label.
+        The number and the weight of the items in baseline and experiment that the truth does not label.
     unlabelled : {"drop", "outside"}
         The policy for items that the truth does not label.
     scores : dict of str to float
         The scores that judge the change, by name.
     levels : dict of str to dict
-        By "baseline" and "experiment": precision, recall and jaccard_distance against the truth, on these items.
+        By "baseline" and "experiment": precision, recall and jaccard_distance against the truth, on the judged items.
     """
 
     n_items: int

@@ -40,9 +40,9 @@ class Example:
     name, about, source : str
         Name of the data set, a description of its items and clusters, and the origin of the data.
     truth : pyarrow.Table
-        One row per item, or per cluster of an item: item, cluster, and attributes.
+        A table with one row per item, or per cluster of an item: item, cluster, and attributes.
     predictions : dict of str to pyarrow.Table
-        Tables of the same form by name.
+        The tables of predictions by name, in the same form as the truth.
     attributes : pyarrow.Table or None
         Further attributes of the items, if they are in a separate table.
     overlapping : bool

@@ -119,15 +119,15 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 class Report:
-    """A report on a result: one HTML page that loads nothing from elsewhere and is readable without scripts.
+    """A report on a result: a single HTML page that makes no network requests and is readable without scripts.
 
     Attributes
     ----------
     html : str
         The page.
     content : dict
-        The whole content of the page as plain data, which the page also contains as JSON. Its ``sections`` consist of
-        blocks such as sentences and tables, whose figures are not rounded.
+        The whole content of the page as plain data, which the page also contains as JSON. The ``sections`` of the
+        content consist of blocks such as sentences and tables, whose figures are not rounded.
 
     Examples
     --------

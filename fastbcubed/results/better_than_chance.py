@@ -36,16 +36,16 @@ class ChanceTest:
     statistic : float
         The value of the score.
     p_value : float
-        The share of labelings that are at least as good. If they are drawn at random, the actual labeling counts as
-        one of them.
+        The share of labelings that are at least as good as the prediction. If labelings are drawn at random, the
+        prediction counts as one labeling.
     expected, deviation : float
-        Mean and standard deviation of the score over the labelings, that is, by chance.
+        Mean and standard deviation of the score by chance, over the labelings tried.
     as_good : int
-        Number of labelings that are at least as good.
+        Number of labelings that are at least as good as the prediction.
     draws : int
-        Number of labelings, drawn at random or all that exist.
+        Number of labelings tried, either drawn at random or all that exist.
     exact : bool
-        Whether all labelings were tried.
+        Whether all existing labelings were tried.
     seed : int or None
         Seed of the random labelings.
     """

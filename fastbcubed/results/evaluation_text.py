@@ -293,17 +293,17 @@ MEMBER = -1
 class Cluster(Shown, dict[str, Any]):
     """The result of `Evaluation.cluster`: a dict with a readable text form.
 
-    Its keys are side, cluster, n_items, weight, n_parts, outcome (not for overlapping clusterings), precision_loss,
+    The keys are side, cluster, n_items, weight, n_parts, outcome (not for overlapping clusterings), precision_loss,
     recall_loss, weighted, overlapping and columns; "parts", a list of the parts shown, each with the other side's
-    cluster (a list of clusters if they overlap), figures and "members"; and "one_sided", which describes the items that
-    the other side does not have: n_items, policy and members. A member has an item, a weight and attributes.
+    cluster (a list if clusters overlap), figures and "members"; and "one_sided", which describes the items that the
+    other side does not have: n_items, policy and members. A member has an item, a weight and attributes.
 
     Attributes
     ----------
     parts : Table
-        All parts, largest first.
+        A table of all parts of the cluster, largest part first.
     table : Table
-        All members, part by part.
+        A table of all members of the cluster, part by part.
 
     Examples
     --------

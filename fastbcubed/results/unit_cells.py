@@ -28,16 +28,16 @@ ROOM, MOST_RANGES = 1 << 19, 1 << 12
 
 
 class Units(NamedTuple):
-    """The number of independent units that contain the scored items, and how uneven they are.
+    """The number of independent units that contain the scored items, and how uneven the units are.
 
     Attributes
     ----------
     n : int
         Number of units that have weight.
     effective : float
-        The effective number of units: one over the sum of the squares of their shares.
+        The effective number of units: one divided by the sum of the squares of the units' weight shares.
     largest_share : float
-        The share of the weight that the largest unit has.
+        The share of the total weight that the largest unit has.
     """
 
     n: int
