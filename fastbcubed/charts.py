@@ -289,7 +289,7 @@ def deltas(cmp: Comparison, by: SliceKey | None = None) -> altair.Chart:
         The comparison of the runs.
     by : str, Bins, tuple of these, or mapping, optional
         Slices, as for `Comparison.slices`. With slices, the chart shows the difference in F1 for the 20 slices that
-        changed most, and the overall difference as a line; for runs without F1, the chart shows the last score.
+        changed most, and the overall difference as a line. For runs without F1, the chart shows the last score.
 
     Raises
     ------

@@ -251,7 +251,7 @@ def check_constraints(
     """Check a score against the formal constraints.
 
     The check of a constraint first tries small instances, both without other items and in the context "amigo" (see
-    `homogeneity`); the check of a property first tries all clusterings of a few items. Every check then tries random
+    `homogeneity`). The check of a property first tries all clusterings of a few items. Every check then tries random
     instances. A verdict covers only the instances tried: the counterexample of "violated" is a proof, but "strict"
     proves nothing.
 

@@ -230,8 +230,8 @@ def under_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "(tp + tn) / (tp + fp + fn + tn)",
     uses_tn=True,
-    use="Use this score where there are only a few clusters, all of them large, such as classes or topics, and"
-    " correctly separated items deserve credit; otherwise use f1.",
+    use="Use this score for a few large clusters, such as classes or topics, if correctly separated items deserve"
+    " credit; otherwise use f1.",
     caution="With many clusters, nearly all items are correctly separated, so accuracy is close to 1 for almost any"
     " prediction.",
     example="""
@@ -248,8 +248,8 @@ def accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "(tp / (tp + fn) + tn / (tn + fp)) / 2",
     uses_tn=True,
-    use="Use this score where there are only a few clusters, all of them large, and correctly joined and correctly"
-    " separated items should each contribute half: it is the mean of recall and specificity.",
+    use="Use this score for a few large clusters, if correctly joined and correctly separated items should each"
+    " contribute half: it is the mean of recall and specificity.",
     caution="With many clusters, specificity, which is half of the score, is close to 1 for almost any prediction.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
@@ -265,8 +265,8 @@ def balanced_accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "tn / (tn + fp), 1 if there is only one true cluster",
     uses_tn=True,
-    use="Use this score where there are only a few clusters, all of them large, to say what share of the items outside"
-    " an item's true cluster was kept out of its predicted cluster; the counterpart is recall.",
+    use="Use this score for a few large clusters, to say what share of the items outside an item's true cluster was"
+    " kept out of its predicted cluster; the counterpart is recall.",
     caution="With many clusters, specificity is close to 1 for almost any prediction without a giant cluster.",
     example="""
     >>> specificity(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 4/4 + 4 * 2/4) / 8
@@ -281,8 +281,8 @@ def specificity(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "tn / (tn + fn), 1 if there is only one predicted cluster",
     uses_tn=True,
-    use="Use this score where there are only a few clusters, all of them large, to say what share of the items outside"
-    " an item's predicted cluster belongs outside it; the counterpart is precision.",
+    use="Use this score for a few large clusters, to say what share of the items outside an item's predicted cluster"
+    " belongs outside it; the counterpart is precision.",
     caution="With many clusters, the negative predictive value is close to 1 for almost any prediction.",
     example="""
     >>> npv(list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (2 * 4/4 + 4 * 2/4 + 2 * 4/4) / 8
@@ -298,8 +298,7 @@ def npv(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "tp / (tp + fn) + tn / (tn + fp) - 1; a rate of an empty set is 1",
     low=-1.0,
     uses_tn=True,
-    use="Use this score where there are only a few clusters, all of them large, to combine recall and specificity in"
-    " one score.",
+    use="Use this score for a few large clusters, to combine recall and specificity in one score.",
     caution="With many clusters, specificity is close to 1, so informedness approaches recall.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
@@ -316,8 +315,7 @@ def informedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "tp / (tp + fp) + tn / (tn + fn) - 1; a rate of an empty set is 1",
     low=-1.0,
     uses_tn=True,
-    use="Use this score where there are only a few clusters, all of them large, to combine precision and npv in one"
-    " score.",
+    use="Use this score for a few large clusters, to combine precision and npv in one score.",
     caution="With many clusters, the negative predictive value is close to 1, so markedness approaches precision.",
     example="""
     >>> labels_true, labels_pred = list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2]
@@ -334,8 +332,8 @@ def markedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "(tp tn - fp fn) / sqrt((tp+fp) (tp+fn) (tn+fp) (tn+fn)), 1 where fp = fn = 0, otherwise 0 for an empty margin",
     low=-1.0,
     uses_tn=True,
-    use="Use this score where there are only a few clusters, all of them large, and you want a single correlation that"
-    " uses all four entries of an item's confusion matrix; otherwise use mean_f1.",
+    use="Use this score for a few large clusters, if you want a single correlation that uses all four entries of an"
+    " item's confusion matrix; otherwise use mean_f1.",
     caution="With many clusters, the score approaches pointwise_fowlkes_mallows, which is simpler.",
     example="""
     Half of the items have tp = 2, fp = 0, fn = 2 and tn = 4; for the others, all four are 2.
@@ -361,8 +359,8 @@ def mcc(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "2 (tp tn - fp fn) / ((tp+fn) (fn+tn) + (tp+fp) (fp+tn)), 1 where fp = fn = 0",
     low=-1.0,
     uses_tn=True,
-    use="Use this score where there are only a few clusters, all of them large, and you want each item's score"
-    " corrected for chance; adjusted_rand corrects a score of pairs.",
+    use="Use this score for a few large clusters, if you want each item's score corrected for chance; adjusted_rand"
+    " corrects a score of pairs.",
     caution="With many clusters, the score approaches mean_f1, which is simpler. Do not confuse pointwise_ari with"
     " adjusted_rand, a score of pairs.",
     example="""

@@ -331,9 +331,8 @@ def slopes_of_iq(delta: Floats, good: Floats, bad: Floats, beta: float) -> tuple
     slopes=slopes_of_iq,
     note=f"{NOTE} The score is not defined where nothing changed.",
     source="van Staden 2024 (quality)",
-    use="Use this score to say how far a change brings the run towards the truth, relative to the size of the change (1"
-    " if straight to the truth, 0 if no closer); unlike delta_jaccard_distance, the score is comparable between"
-    " changes.",
+    use="Use this score to compare changes of different sizes: it is 1 for a change straight to the truth and 0 for a"
+    " change that comes no closer; delta_jaccard_distance is not relative to the size of a change.",
     caution="The score is relative to the size of the change, so it is uncertain if little changed.",
     example=_worked("iq", "2/9 / (16/45) = 5/8", "0.625"),
     **GOOD,

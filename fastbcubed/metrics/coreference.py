@@ -28,10 +28,11 @@ WORDS = {
 NOTE = (
     "The key and the response are the true and the predicted clusters, here called entities. Entities include the"
     " items, or mentions, that only one side has. K and R are the numbers of entities of the key and of the response,"
-    " k and r are the numbers of mentions of one entity of each, n is the number of mentions that these two have in"
-    ' common, and V is the number of cells. 0 / 0 counts as 0, as in the reference scorer. With unmatched="singleton",'
-    " an item that only one side has becomes an entity of one mention on the other side. If there are several runs,"
-    " each run is scored on all mentions of the key and of the run, even those that other runs do not have."
+    " and V is the number of cells. In a cell, an entity of k mentions in the key and an entity of r mentions in the"
+    " response have n mentions in common. A ratio of 0 / 0 counts as 0, as in the reference scorer. With"
+    ' unmatched="singleton", an item that only one side has becomes an entity of one mention on the other side. If'
+    " there are several runs, each run is scored on all mentions of the key and of the run, even those that other runs"
+    " do not have."
 )
 
 coreference = Family("coreference", low=0.0, high=1.0, best="higher", unweighted_only=True, note=NOTE)

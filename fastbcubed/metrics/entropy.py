@@ -359,8 +359,8 @@ def nmi(
             """,
             note="A function of the same name in scikit-learn returns the same values to 1e-9, unless a side is a"
             " single cluster or only singletons. If a side is a single cluster or only singletons, shuffling changes"
-            " nothing, so the numerator of the score is 0: this function then returns 1 if the clusterings are the"
-            " same and 0 otherwise, whereas scikit-learn divides rounding errors by the smallest float.",
+            " nothing, so the numerator of the score is 0. For such a side, this function returns 1 if the clusterings"
+            " are the same and 0 otherwise, whereas scikit-learn divides rounding errors by the smallest float.",
         )
     },
 )

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from fastbcubed.metrics.counterparts import Fit
 
 NOTE = (
-    "K true clusters of weights a and M predicted clusters of weights b meet in V cells of weights w; N is the"
-    " weight of all items. Without weights, a, b, w and N are numbers of items. Where clusters overlap, an item"
-    " counts once in every cluster that it is in, and N is the sum of a over the true clusters, or of b over the"
-    " predicted clusters."
+    "K true clusters of weights a and M predicted clusters of weights b meet in V cells of weights w; N is the weight"
+    " of all items. Without weights, a, b, w and N are numbers of items. Where clusters overlap, an item counts once"
+    " in every cluster that it is in. N is then the sum of a over the true clusters, or of b over the predicted"
+    " clusters."
 )
 COUNTS = "Clusters count equally, so weights make no difference."
 ONE_TO_ONE = (
@@ -39,7 +39,7 @@ of_fits = partial(matching.of_sums, of="counterparts")
     "1/N sum over predicted clusters of max over its cells of w",
     source="Zhao and Karypis 2001",
     on_covers=True,
-    use="Use this score to say what share of the items is in the majority of its predicted cluster, for example to"
+    use="Use this score to say what share of items are in the majority of their predicted cluster, for example to"
     " evaluate topics; precision considers the whole cluster.",
     caution="Purity alone rewards caution: singletons have purity 1. The score considers only the largest part of each"
     " predicted cluster.",
@@ -58,7 +58,7 @@ def purity(true: Fit, pred: Fit) -> float:
     "1/N sum over true clusters of max over its cells of w",
     source="Zhao and Karypis 2001",
     on_covers=True,
-    use="Use this score to say what share of the items is in the largest part of its true cluster; recall considers the"
+    use="Use this score to say what share of items are in the largest part of their true cluster; recall considers the"
     " whole cluster.",
     caution="Inverse purity alone rewards boldness: one cluster of all items has inverse purity 1. The score considers"
     " only the largest part of each true cluster.",

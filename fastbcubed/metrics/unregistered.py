@@ -188,7 +188,7 @@ def exact_match(
     Notes
     -----
     If clusters overlap, CICE-BCubed and other scores can be 1 for clusterings that differ in how often a cluster
-    occurs, but the exact match cannot. Weights make no difference to the exact match.
+    occurs, but exact_match cannot. Weights make no difference to exact_match.
 
     Examples
     --------
@@ -252,8 +252,8 @@ def merge_distance(
     Notes
     -----
     Every predicted cluster is split into its cells, and the cells of every true cluster are merged. If every split and
-    merge costs 1, the total cost is `basic_merge_distance`. If a split costs x * y and a merge 0, the total cost is the
-    number of pairs that are wrongly together, `pair_fp`; if a split costs 0 and a merge x * y, the total cost is
+    merge costs 1, the total cost is `basic_merge_distance`. If a split costs x * y and a merge 0, the total cost is
+    the number of pairs that are wrongly together, `pair_fp`. If a split costs 0 and a merge x * y, the total cost is
     `pair_fn`. If both cost h(x + y) - h(x) - h(y), where h(x) = x / n * log2(x / n), the total cost of splits and
     merges is the variation of information. The run time is proportional to the number of cells.
 

@@ -356,9 +356,9 @@ def estimate(
         tuple are crossed. A slice with fewer than ten draws has no estimates.
     sampling : str
         How true clusters were drawn. "uniform" means with equal probability. "cluster_size" means with probability
-        proportional to size, as when items are drawn and their clusters are labelled. Any other value names a column of
-        the sample with the weight of each cluster, which must be proportional to the inverse of the probability of
-        drawing the cluster and equal for all its items.
+        proportional to size, as when items are drawn and their clusters are labelled. Any other value names a column
+        of the sample with the weight of each cluster. The weight must be proportional to the inverse of the probability
+        of drawing the cluster, and equal for all items of the cluster.
     draws : str, optional
         A column of the sample with the number of times that the cluster was drawn; by default, every cluster was drawn
         once. Repeated rows are duplicates, not draws.
@@ -404,11 +404,12 @@ def estimate(
 
     Each score is a ratio of two means over the true clusters, both of which are estimated from the sample. Let p be the
     weight of a true cluster c and k its number of items, and let n and M be the numbers of items and clusters of the
-    prediction. As means over the items of c, let miss be the number of other items of c that are not with the item, and
-    extra the number of items of other true clusters that are with it. Let hit be whether c is a predicted cluster, and
-    parts the number of predicted clusters that c intersects. Let links be the share of the other items of an item's
-    predicted cluster (for precision) or true cluster (for recall) that are with the item on both sides. Let best be
-    the largest value of a quantity over the predicted clusters that c intersects:
+    prediction. Let miss be the mean, over the items of c, of the number of other items of c that are not with the
+    item. Let extra be the mean, over the items of c, of the number of items of other true clusters that are with the
+    item. Let hit be whether c is a predicted cluster, and parts the number of predicted clusters that c intersects.
+    Let links be the share of the other items of an item's predicted cluster (for precision) or true cluster (for
+    recall) that are with the item on both sides. Let best be the largest value of a quantity over the predicted
+    clusters that c intersects:
 
     ==================================  ==========================  ====================================================
     score                               numerator                   denominator
@@ -440,25 +441,26 @@ def estimate(
     other means over items of a uniform sample, `unadjusted` equals the result of `evaluate` for the sample with
     ``unmatched="outside"``. Estimates may exceed 1 and are not truncated. The intervals assume that clusters are drawn
     independently and that the number of draws is large. The more uneven the clusters' weights in a score, the more
-    draws are needed: for uniform samples with a few very large clusters, 95 % intervals covered the score in 65 to 87 %
-    of samples. The warning `few-clusters` is given if an estimate depends on few clusters, or on a few large clusters;
-    draw clusters by size instead.
+    draws are needed. For uniform samples with a few very large clusters, 95 % intervals covered the score in only 65 to
+    87 % of samples. The warning `few-clusters` is given if an estimate depends on few clusters, or on a few large
+    clusters; draw clusters by size instead.
 
-    Four warnings are given if a sample does not seem to be drawn as stated. With `partial-clusters`, most predicted
-    clusters of the sampled items contain items of other true clusters. With `sample-unlike-prediction`, the number of
-    predicted clusters estimated from the sample differs from the actual number. With `population-clusters`, the number
-    of true clusters does not fit the number of items in the prediction. With `beyond-range`, the 95 % interval of an
-    estimate is outside the range of its score.
+    Four warnings are given if a sample does not seem to be drawn as stated. The warning `partial-clusters` means that
+    most predicted clusters of the sampled items contain items of other true clusters. The warning
+    `sample-unlike-prediction` means that the number of predicted clusters estimated from the sample differs from the
+    actual number. The warning `population-clusters` means that the number of true clusters does not fit the number of
+    items in the prediction. The warning `beyond-range` means that the 95 % interval of an estimate is outside the range
+    of its score.
 
-    Runs are paired by the drawn clusters: the standard error of a difference is the standard error of the mean, over
-    draws, of a cluster's influence in one run minus its influence in the other, so clusters that both runs treat alike
-    cancel out. The interval of a difference uses Student's t. Let f be the inverse of Satterthwaite's degrees of
+    Runs are paired by the drawn clusters, so clusters that both runs treat alike cancel out. The standard error of a
+    difference is the standard error of the mean, over draws, of a cluster's influence in one run minus its influence in
+    the other. The interval of a difference uses Student's t. Let f be the inverse of Satterthwaite's degrees of
     freedom. Let u be the inverse of the effective number of clusters minus the inverse of their number (the largest
     over numerators and denominators of both runs). The inverse of the degrees of freedom is f (0.4 + 3 f) + u (1 + 5
-    u). A second error allows for clusters that were not drawn: if the largest drawn cluster has the share L of the
-    weight, and g = L / (1 + L), the second error is 0.12 g for means, and 0.2 g for scores of pairs and whole clusters.
-    On each side, the interval extends by the root of the sum of the squared contributions of the standard error and the
-    second error.
+    u). A second error allows for clusters that were not drawn. If the largest drawn cluster has the share L of the
+    weight, and g = L / (1 + L), the second error is 0.12 g for means, and 0.2 g for scores of pairs and whole
+    clusters. On each side, the interval extends by the root of the sum of the squared contributions of the standard
+    error and the second error.
 
     All items count equally: weights of items are not supported, nor are overlapping clusters, noise labels and labels
     without item ids.
@@ -677,12 +679,12 @@ def estimate_pairs(
     ----------
     labelled : table or path
         Without `prediction`, the result of `Diff.sample_pairs`, as a frame, an Arrow table or a file (Parquet, CSV,
-        JSON lines), with verdicts in the column "verdict": "same", "different" or "unsure"; yes, 1 and true also mean
-        "same", and no, 0 and false mean "different". All rows of the result are required, in any order, with the
-        columns pair, repeats, score, n_pairs, change, probability, sign and z, and also stratum, share and self_pairs
-        if they were returned. With `prediction`, labelled pairs in any form that links can have (a table, a path,
-        arrays or tuples), each with two items and a verdict in the same words as in the column "verdict". Labelled
-        pairs without a verdict are ignored, and each pair may occur only once.
+        JSON lines), with verdicts in the column "verdict". A verdict is "same", "different" or "unsure"; yes, 1 and
+        true also mean "same", and no, 0 and false mean "different". All rows of the result are required, in any order,
+        with the columns pair, repeats, score, n_pairs, change, probability, sign and z, and also stratum, share and
+        self_pairs if they were returned. With `prediction`, labelled pairs in any form that links can have (a table, a
+        path, arrays or tuples), each with two items and a verdict in the same words as in the column "verdict".
+        Labelled pairs without a verdict are ignored, and each pair may occur only once.
     prediction : Clustering, table, path or dict, or dict of str to one of these, optional
         The clustering to score, or several runs by name. A pair with an item that is in no cluster counts as being in
         different clusters.
@@ -749,12 +751,12 @@ def estimate_pairs(
     interval for k / n, with both ends multiplied by z. In simulated samples of 40 to 300 pairs, 95 % intervals covered
     the score in 92 to 98 % of samples. A pair that is drawn repeatedly shares the verdict of its first row. Estimates
     are unbiased. Intervals are limited to the values that the verdicts leave possible, so an estimate may lie outside
-    its interval. If all pairs are judged, both ends are the score itself, and the sentences say so. Unsure pairs are
-    excluded, as if they were like the judged pairs; low_unsure and high_unsure show how much the estimate depends on
-    unsure pairs. Pairs without a verdict are excluded, too: judges may stop anywhere, because the first pairs of a
-    sample are themselves a sample. An EvaluationWarning names pairs that were skipped before the last judged pair, and
-    strata whose verdicts are all "unsure". Without the scores of such strata, the overall scores are those of the items
-    of the other strata, or NaN if there are no other strata.
+    its interval. If all pairs are judged, both ends of the interval are the score itself, and `sentences` says so.
+    Unsure pairs are excluded, as if they were like the judged pairs; low_unsure and high_unsure show how much the
+    estimate depends on unsure pairs. Pairs without a verdict are excluded, too: judges may stop anywhere, because the
+    first pairs of a sample are themselves a sample. An EvaluationWarning names pairs that were skipped before the last
+    judged pair, and strata whose verdicts are all "unsure". Without the scores of such strata, the overall scores are
+    those of the items of the other strata, or NaN if there are no other strata.
 
     For labelled pairs, a score is a ratio of sums of weights. Let h be the weight of the matching pairs within
     predicted clusters, p the weight of all pairs within predicted clusters, and t the weight of all matching pairs.

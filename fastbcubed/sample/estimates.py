@@ -176,15 +176,15 @@ class Estimates(Result):
         Interval
             The ends low and high, by Student's t. There are fewer degrees of freedom than draws if a few draws
             contribute most of the error (see `df` of `scores`). The interval of a rate is symmetric in the log odds and
-            so stays within 0 and 1; the interval of a mean size is symmetric in the logarithm of the excess over 1. If
+            so stays within 0 and 1. The interval of a mean size is symmetric in the logarithm of the excess over 1. If
             an estimate is outside the range of its score, the interval is symmetric about the estimate. For scores
             whose estimates may be outside the range (precision and F of clusters and of MUC), the interval is also
             symmetric about the estimate, but truncated to the range. If all sampled clusters are right, or all are
             wrong, the interval covers every share q of clusters of the other kind that n clusters of equal weight do
-            not rule out: up to (1 - q)^n = (1 - level) / 2. The interval is NaN for a single cluster, if nothing was
-            observed, and for a mean size if all sampled clusters have the same size, because nothing shows how large
-            other clusters may be. Both ends are the estimate itself in a census, and if all clusters are partly right
-            in the same way.
+            not rule out: up to (1 - q)^n = (1 - level) / 2. The interval is NaN for a single cluster, and if nothing
+            was observed. The interval of a mean size is also NaN if all sampled clusters have the same size, because
+            nothing shows how large other clusters may be. Both ends are the estimate itself in a census, and if all
+            clusters are partly right in the same way.
 
         Notes
         -----

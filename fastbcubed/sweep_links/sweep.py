@@ -142,7 +142,7 @@ def sweep(
         because they have no link. Links to items that are not scored still connect other items.
     memory_limit : int or str, optional
         Bytes by which the process may grow, or a string such as "8GiB"; no limit by default. Sweeps do not spill to
-        disk: a sweep that needs more memory than the limit raises an error that states how much memory it needs, before
+        disk. A sweep that needs more memory than the limit raises an error that states how much memory it needs, before
         the links are read or as soon as the need is known.
     threads, progress
         As for `evaluate`.
@@ -161,9 +161,9 @@ def sweep(
 
     Notes
     -----
-    Links are sorted by score and joined once, which gives a tree of merges. The overlaps of predicted and true clusters
-    change only where two clusters merge: a pair of items of one true cluster counts from the lowest merge that joins
-    the two items, and these merges are counted part by part. The run time for all thresholds together is O((n + m) log
+    Links are sorted by score and joined once, which gives a tree of merges. The overlaps of predicted and true
+    clusters change only where two clusters merge. A pair of items of one true cluster counts from the lowest merge that
+    joins the two items, and merges are counted part by part. The run time for all thresholds together is O((n + m) log
     n) for n items and m links. Memory is 32 bytes per link at first and 16 bytes per link after joining, plus 250 bytes
     per item with all scores, or 180 bytes per item with only precision, recall and F1. Methods of the result need
     further memory and check the limit first: `Sweep.merges` takes 130 bytes per item.

@@ -193,8 +193,8 @@ class Sweep(Result):
         Returns
         -------
         Interval
-            The ends low and high, as in `Evaluation.interval`. The units are those of `curve` or, at a threshold that
-            is too weak for them, the components of the truth and the clusters of all links, with a warning.
+            The ends low and high, as in `Evaluation.interval`. The independent units are those of `curve`; at a weaker
+            threshold, they are the components of the truth and the clusters of all links, with a warning.
 
         Raises
         ------
