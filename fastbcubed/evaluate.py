@@ -132,9 +132,9 @@ def evaluate(
     repairs : int
         Number of repairs to write as ``repairs.parquet``, which requires `out`; see `Evaluation.repairs`.
     paths : bool
-        Whether the result, its reports and its saved files contain the paths of input files as given. If False, only
-        the names of input files are included, not their location on the machine. Saved results never need the paths of
-        input files, because the items and attributes are saved.
+        Whether the result, its reports and its saved files contain the paths of input files as given. With
+        ``paths=False``, only the names of input files are included, not their location on the machine. Saved results
+        never need the paths of input files, because the items and attributes are saved.
     engine : {"memory", "disk", "spark"}, optional
         The engine that does the work. The disk engine reads files block by block and spills data that do not fit in
         memory. To find cluster labels that are not integers, the disk engine reads the input again. By default, the

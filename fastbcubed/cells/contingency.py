@@ -508,7 +508,7 @@ class Contingency:
         weight_squares: ArrayLike | None = None,
         weighting: str = "pointwise",
     ) -> Contingency:
-        """Create a contingency from its cells, such as those of a cross tabulation.
+        """Create a contingency table from its cells, such as the cells of a cross tabulation.
 
         Parameters
         ----------

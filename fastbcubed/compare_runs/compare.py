@@ -117,8 +117,9 @@ def compare(
     overlapping, max_pairs, table, paths, engine, memory_limit, spill_dir, threads, progress
         As for `evaluate`. Differences of overlapping runs have standard errors only by component. The disk engine
         aligns the runs one by one, some of them twice. With ``align="common"``, the disk engine refuses runs with
-        scored items that are missing from the truth. The arguments `out`, `keep` and `repairs` of `evaluate` do not
-        exist here; save the comparison with `Comparison.save`, or the evaluation of a run with `Evaluation.save`.
+        scored items that are missing from the truth. `compare` does not accept the arguments `out`, `keep` and
+        `repairs` of `evaluate`; save the comparison with `Comparison.save`, or the evaluation of a run with
+        `Evaluation.save`.
 
     Returns
     -------

@@ -121,7 +121,7 @@ class Comparison(ComparedRuns):
         Raises
         ------
         OptionError
-            If the sampling unit of the comparison cannot be used for these runs.
+            If the sampling unit of the comparison cannot be used for its runs.
 
         Notes ----- Standard errors are paired and linearised. For each of the U units, let D_u be the contribution of
         unit u to the score of the experiment minus the contribution of u to the score of the baseline; then se² = U /

@@ -47,8 +47,8 @@ def explain(
     Returns
     -------
     Explanation
-        The explanation. In its tables, inside and outside are changes in the score, and excess is the contribution of a
-        slice to the change in the overall score.
+        The explanation. In the tables of the explanation, inside and outside are changes in the score, and excess is
+        the contribution of a slice to the change in the overall score.
 
     Raises
     ------

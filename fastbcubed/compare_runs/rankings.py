@@ -39,7 +39,7 @@ class ComparedRuns(ComparisonData):
     def scores(self) -> Table:
         """Return the scores of each run.
 
-        The methods `to_pandas`, `to_polars` and `to_arrow` of the comparison convert this table.
+        The methods `to_pandas`, `to_polars` and `to_arrow` of the comparison convert the table of scores.
 
         Returns
         -------

@@ -128,8 +128,8 @@ class Diff(DiffWithIds):
         which : str or callable
             The name of a score (with a truth, scores that judge the change are included), or a function
             ``f(tp, fp, fn, tn) -> array``. For each item, tp is the weight of the items that stayed with the item, fp
-            of those merged with it, fn of those split off from it, and tn of all other items. The result is the mean
-            over items of the array that the function returns.
+            of the items merged with it, fn of the items split off from it, and tn of all other items. The result is the
+            mean over items of the array that the function returns.
 
         Returns
         -------
@@ -210,7 +210,7 @@ class Diff(DiffWithIds):
         """Return the overall scores, with their standard errors and intervals if known.
 
         For scores that judge the change, a diff that was loaded without its items has only the values and the saved
-        standard errors. The methods `to_pandas`, `to_polars` and `to_arrow` of the diff convert this table.
+        standard errors. The methods `to_pandas`, `to_polars` and `to_arrow` of the diff convert the table of scores.
 
         Parameters
         ----------

@@ -648,7 +648,7 @@ class DiffWithIds(DiffData):
     def registry(
         self, previous: Any = None, *, release: str | None = None, revive: bool = False, mint: IdRule = None
     ) -> Table:
-        """Return a registry of all ids up to this release: id, first_seen, last_seen and replaced_by.
+        """Return a registry of all ids up to the current release: id, first_seen, last_seen and replaced_by.
 
         Parameters
         ----------

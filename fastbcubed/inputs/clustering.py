@@ -208,7 +208,7 @@ class Clustering:
     items : Column or None
         Item id of each row, never null; None if items are identified by row number.
     weight : numpy.ndarray of shape (n_rows,) or None
-        Weight of each row as float64. Null weights are refused; the values of weights are not checked here.
+        Weight of each row as float64. Null weights are refused; other weights are not checked until evaluation.
     attributes : Source or None
         All columns of the table from which the clustering was made; the columns are read on demand.
     name : str
@@ -388,7 +388,7 @@ class Clustering:
         mapping : dict
             A dict from item to a cluster or a set of clusters. An empty set counts as a null cluster.
         overlapping : bool, optional
-            Whether an item may be in several clusters; if False, such an item raises OverlapError.
+            Whether an item may be in several clusters; if False, an item in several clusters raises OverlapError.
         name : str, optional
             Name of the clustering in messages.
 

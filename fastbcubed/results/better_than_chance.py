@@ -85,7 +85,7 @@ class ChanceTest:
 def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0) -> ChanceTest:
     """Test whether a score is better than chance, by shuffling the predicted labels among the items.
 
-    If at most 20,000 labelings with these cluster sizes exist, all labelings are tried, and the test is exact;
+    If at most 20,000 labelings with the given cluster sizes exist, all labelings are tried, and the test is exact;
     otherwise, `draws` labelings are drawn at random. The run time is the time of computing the score times the number
     of labelings tried. The test requires partitions without weights.
 

@@ -189,7 +189,7 @@ class Evaluation(EvaluationData):
     def scores(self, *, level: float = 0.95, unit: str = COMPONENT) -> Table:
         """Return the overall scores, with their standard errors and intervals if defined.
 
-        The methods `to_pandas`, `to_polars` and `to_arrow` of the evaluation convert this table.
+        The methods `to_pandas`, `to_polars` and `to_arrow` of the evaluation convert the table of scores.
 
         Parameters
         ----------

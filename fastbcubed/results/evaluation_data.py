@@ -124,7 +124,7 @@ class EvaluationData(ScoredResult):
         order_by : str, optional
             A score (worst first), a column of numbers or times (largest or latest first), "loss", "excess" or
             "excess_per_item". "loss" is the sum of precision_loss and recall_loss. "excess" is the part of the loss
-            beyond the slice's share of the total weight; without this correction, large slices come first even if their
+            beyond the slice's share of the total weight; in the order of "loss", large slices come first even if their
             scores are average. "excess_per_item" is how far (1 - precision) + (1 - recall) of the slice is above the
             overall value. By default, rows are ordered by slice, or by "loss" if there is a limit.
         limit : int, optional

@@ -31,7 +31,7 @@ class Result(Shown):
         raise NotImplementedError
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """Return the main table as a pandas data frame; the options are those of `Table.to_pandas`."""
+        """Return the main table as a pandas data frame, with the options of `Table.to_pandas`."""
         return self._main_table().to_pandas(**options)
 
     def to_polars(self) -> pl.DataFrame:
@@ -106,13 +106,13 @@ class ClusterResult(Result):
             The heading; by default, the names of the inputs.
         worst : int
             Number of costliest clusters of each side, and of repairs, to show; 0 for none. For a comparison, number of
-            true clusters to show, beginning with those that changed most in the first experiment.
+            true clusters to show, beginning with the clusters that changed most in the first experiment.
         members : int
             Number of members of each cluster to show, as in `cluster`.
         columns : str or iterable of str
             Attributes to show next to the members, named as in `slices`.
         by : str, Bins, tuple of these, mapping, or list of these, optional
-            Slices to show in addition to those of the result.
+            Slices to show in addition to the slices of the result.
         explain : bool, str, Bins, iterable of these, or table, optional
             True to add a section on the kinds of items that lose F1 or, in a comparison, that differ between the runs,
             as found by `explain` in all columns of the inputs; or the attributes to search. A diff does not support

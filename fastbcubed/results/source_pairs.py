@@ -48,10 +48,10 @@ def source_pairs(self: Any, by: str | Bins, *, attributes: Any = None, by_slice:
     -------
     Table
         The columns pair ("within a", "a × b"), source and other_source; pair_tp, pair_fp and pair_fn (the numbers of
-        pairs of items of these sources that are together on both sides, only in the prediction, and only in the truth);
-        pair_precision, pair_recall and pair_f1. Pairs are counted without weights. With `by_slice`, the columns begin
-        with the slice and `pairs` ("within" or "touching"). Pairs within slices and between any two slices add up to
-        all pairs; pairs that touch slices do not, because a pair between two slices touches both.
+        pairs of items from source and other_source that are together on both sides, only in the prediction, and only in
+        the truth); pair_precision, pair_recall and pair_f1. Pairs are counted without weights. With `by_slice`, the
+        columns begin with the slice and `pairs` ("within" or "touching"). Pairs within slices and between any two
+        slices add up to all pairs; pairs that touch slices do not, because a pair between two slices touches both.
 
     Examples
     --------
