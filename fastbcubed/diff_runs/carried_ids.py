@@ -23,6 +23,7 @@ from fastbcubed.render.number_formats import count, counted, label
 from fastbcubed.results.clusters import BESIDE, bytes_of_label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.notices import NOTE
+from fastbcubed.runtime import buffers
 from fastbcubed.runtime.memory_budget import release, require_within
 from fastbcubed.runtime.spill import Spill, Spool
 from fastbcubed.runtime.threads import blocks
@@ -181,7 +182,8 @@ def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
         heir, events = np.full(n_old, -1, code), np.full(n_new, NEW, np.int8)
         events[keeps >= 0] = KEPT
         carried, found = Carried(labels, there, keeps, heir, events, 0, 0), list[Matched]()
-        numbers = np.full(max(n_old, n_new), -1, code)
+        numbers = buffers.empty(max(n_old, n_new), code)
+        numbers.fill(-1)
         words = [labels[side].words_of_codes() for side in SIDES]
         for batch in range(changed.n_shards):
             cells = changed.read(batch)
@@ -285,10 +287,10 @@ def _match(
 
     `numbers` is workspace by code, -1 before and afterwards.
     """
-    rows, old = _numbered(cells["row"], numbers)
-    columns, new = _numbered(cells["column"], numbers)
+    rows, old, of_row = _ranked(cells["row"], numbers)
+    columns, new, of_column = _ranked(cells["column"], numbers)
     rivals = Rivals(
-        rows, columns, np.ascontiguousarray(cells["gain"]), _sizes(rows, old.size), _sizes(columns, new.size),
+        rows, columns, np.ascontiguousarray(cells["gain"]), of_row, of_column,
         [largest_first(np.ascontiguousarray(cells["share"]))], words[0](old), words[1](new),
     )  # fmt: skip
     del cells
@@ -306,19 +308,11 @@ def _match(
     return found
 
 
-def _numbered(codes: Codes, numbers: Codes) -> tuple[Codes, Codes]:
-    """Return the rank of each code in order of first appearance, and the code of each rank."""
-    ranks = codes.copy()
-    used = np.empty(kernels.hashing.number_codes(ranks, numbers), codes.dtype)
-    used[ranks] = codes
-    numbers[used] = -1
-    return ranks, used
-
-
-def _sizes(codes: Codes, n: int) -> NDArray[np.int32]:
-    sizes = np.zeros(n, np.int32)
-    kernels.memberships.count_codes(codes, sizes)
-    return sizes
+def _ranked(codes: Codes, numbers: Codes) -> tuple[Codes, Codes, NDArray[np.int32]]:
+    """Return the rank of each code in order of first appearance, and for each rank its code and number of cells."""
+    ranks, used, sizes = codes.copy(), buffers.empty(codes.size, codes.dtype), np.zeros(codes.size, np.int32)
+    n = kernels.hashing.rank_codes(ranks, numbers, used, sizes)
+    return ranks, used[:n], sizes[:n]
 
 
 def stability(ev: Evaluation, carried: Carried) -> IdStability:

@@ -17,6 +17,7 @@ from fastbcubed.diff_runs.carried_ids import (
     LEAST,
     NEW,
     QUICK,
+    SPLIT,
     Carried,
     IdStability,
     as_texts,
@@ -154,22 +155,24 @@ def tables_of_ids(
     _require_rule(mint, kind)
     appeared = _of_one_side(ev, carried, "pred")
     n_tables = 1 if whole else _n_tables(ev, len(appeared))
-    n_fresh = len(appeared)
-    for codes in carried.codes("pred"):
-        n_fresh += int(np.count_nonzero(carried.keeps[codes] < 0))
+    any_fresh = len(appeared) > 0 or any((carried.keeps[codes] < 0).any() for codes in carried.codes("pred"))
     rule = _NewIds(diff, known, kind, mint, revive=revive)
     for codes, alone in _divided(carried, appeared, n_tables):
         labels, keeps, events = _joined(new.of(codes), alone), carried.keeps[codes], carried.events[codes]
         if n := len(alone):
             keeps, events = np.append(keeps, np.full(n, -1)), np.append(events, np.full(n, NEW, np.int8))
         rows = order_of_ids(labels)
-        labels, keeps, events = labels.take(from_numpy(rows)), keeps[rows], events[rows]
-        fresh = keeps < 0
-        ids = old.of(np.maximum(keeps, 0))
+        np.maximum(keeps, 0, out=keeps)
+        # Texts are read once, in order. Numbers are read in the order of codes, since clusters that share items have
+        # codes near each other, and sorted again, since reading them at random places takes longer.
+        ids = old.of(keeps).take(from_numpy(rows)) if old.are_numbers else old.of(keeps[rows])
+        labels = from_numpy(np.sort(to_numpy(labels))) if new.are_numbers else labels.take(from_numpy(rows))
+        events = events[rows]
+        fresh = events >= SPLIT
         if fresh.any():
             minted = rule.make(labels.take(from_numpy(np.flatnonzero(fresh))))
             ids = pc.replace_with_mask(ids.cast(minted.type), from_numpy(fresh), minted)
-        elif n_fresh:
+        elif any_fresh:
             ids = ids.cast(_wide(old.type))
         named = pa.DictionaryArray.from_arrays(from_numpy(events), from_texts(list(EVENTS)))
         yield table_of({"experiment_cluster": labels, "id": ids, "event": named})

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastbcubed.kernels.jit import at, inlined, intrinsic, kernel
-from fastbcubed.kernels.partition import RECORDS_AHEAD, fetch, mix
+from fastbcubed.kernels.partition import READS_AHEAD, RECORDS_AHEAD, fetch, mix
 
 WORD = np.uint64
 ZERO, ONE, FOUR, EIGHT, SIXTEEN = (np.uint64(v) for v in (0, 1, 4, 8, 16))
@@ -327,6 +327,31 @@ def number_codes(codes, numbers):
             numbers[k] = count
             count += 1
         codes[i] = numbers[k]
+    return count
+
+
+@kernel
+def rank_codes(codes, numbers, used, sizes):
+    """Replace each code by its rank in order of first appearance; return the number of codes that occur.
+
+    The code of each rank goes to `used`, and how often it occurs to `sizes`, initially 0. `numbers`, by code, is -1
+    before and afterwards. Shapes: (n,), (n_codes,), (n,), (n,).
+    """
+    # One pass for all that depends on the random access to `numbers`, which takes longer than the rest.
+    count = 0
+    for i in range(codes.size):
+        if i + READS_AHEAD < codes.size:
+            fetch(numbers, codes[at(i + READS_AHEAD)])
+        code = codes[at(i)]
+        rank = numbers[at(code)]
+        if rank < 0:
+            rank = count
+            numbers[at(code)], used[at(count)] = rank, code
+            count += 1
+        sizes[at(rank)] += 1
+        codes[at(i)] = rank
+    for rank in range(count):
+        numbers[at(used[at(rank)])] = -1
     return count
 
 

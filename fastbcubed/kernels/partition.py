@@ -103,6 +103,8 @@ def read_run(cells, begin, length, outer, weight, tp, fp, fn):
 
 #: CPU does not detect that parts are written sequentially, because there are too many.
 RECORDS_AHEAD = 4
+#: Number of elements by which reads at random places are prefetched.
+READS_AHEAD = 16
 
 
 @intrinsic
@@ -146,6 +148,15 @@ def unmix_all(mixed):
     for i in range(mixed.size):
         keys[i] = unmix(mixed[i])
     return keys
+
+
+@kernel
+def unmix_some(mixed, codes, keys):
+    """Write the original keys of the mixed keys at these positions. Shapes: (n_codes,), (n,), (n,)."""
+    for i in range(codes.size):
+        if i + READS_AHEAD < codes.size:
+            fetch(mixed, codes[at(i + READS_AHEAD)])
+        keys[at(i)] = unmix(mixed[at(codes[at(i)])])
 
 
 @kernel

@@ -230,7 +230,8 @@ def numbers_of_clusters(
     mixed: NDArray[np.int64], codes: NDArray[np.integer], kind: pa.DataType, made: tuple[int, int] | None
 ) -> pa.Array:
     """Return the labels of clusters, integers of a type, from the mixed keys by code; see `NumbersByKey`."""
-    keys = kernels.partition.unmix_all(np.ascontiguousarray(mixed[codes]))
+    keys = np.empty(codes.size, np.int64)
+    kernels.partition.unmix_some(mixed, np.ascontiguousarray(codes), keys)
     return numbers_of_keys(keys, kind, None if made is None else are_made(keys, made))
 
 
