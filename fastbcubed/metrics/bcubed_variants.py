@@ -254,7 +254,7 @@ beyond = partial(
 def beyond_chance(loss: float, expected: float, same: bool) -> float:
     """Return (score - expected score) / (1 - expected score), from the losses.
 
-    Where the expected loss is 0, it is 1 for identical clusterings and 0 for others.
+    Where the expected loss is 0, the result is 1 for identical clusterings and 0 for others.
     """
     return 1.0 - loss / expected if expected else float(same)
 

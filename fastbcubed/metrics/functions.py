@@ -575,7 +575,7 @@ def _public_three(scores: Function, f_score: str, *, on_covers: bool = False) ->
         definition=f"P = {p}, R = {r}, F = 1 / (alpha / P + (1 - alpha) / R), with alpha = 1 / (1 + beta^2)",
     )
     name = f"{f_score.removesuffix('f1')}precision_recall_fscore"
-    returns = f"{THREE}; with a `beta` other than 1, (…, fbeta)."
+    returns = f"{THREE}; with a `beta` other than 1, (precision, recall, fbeta)."
     return public(scores, name, document(together, name, option=BETA, returns=returns, on_covers=on_covers))
 
 

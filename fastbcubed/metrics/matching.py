@@ -101,7 +101,7 @@ def purity_f1(true: Fit, pred: Fit) -> float:
     " difference.",
     worked="2/4 * 4/5 + 2/4 * 2/3",
     example="""
-    The best match of each true cluster is a predicted cluster that contains only two of its items.
+    The best match of each true cluster is a predicted cluster with only two items of the true cluster.
 
     >>> score = class_f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
     >>> round(score, 12)  # (4/8) * 2 * 2 / (4 + 2) + (4/8) * 2 * 2 / (4 + 2) = 2/3

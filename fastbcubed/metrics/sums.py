@@ -216,7 +216,7 @@ def _losses(by: CellsByUnit) -> Additive:
 def _losses_by_chance(by: CellsByUnit) -> Additive:
     """Return the numbers of items and clusters, and the ordered pairs of items in two clusters of each side.
 
-    With M clusters, (n - M) / n is the mean share of other items in an item's cluster. Each of these is wrong with
+    With M clusters, (n - M) / n is the mean share of other items in an item's cluster. Each other item is wrong with
     the probability that a random pair of items is in two clusters of the other side, sum of a (n - a) over n (n - 1).
     """
     table, n_items = by.table, float(by.table.n_items)

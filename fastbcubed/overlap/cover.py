@@ -514,7 +514,7 @@ class Cover(Contingency):
         """The loss charged to each cluster, by side: of precision to predicted clusters, of recall to true clusters.
 
         The loss of a pair of items is divided equally among the clusters of the side that both share. The sum over all
-        clusters is the loss of all items. This definition is our own.
+        clusters is the loss of all items. The definition of charges is our own.
         """
         n = self.n_cells
         lost = self.sides.charges(n)

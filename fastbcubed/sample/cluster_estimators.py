@@ -265,7 +265,7 @@ class Moved(NamedTuple):
 def _unevenness(values: Floats, draws: Counts) -> float:
     """Return the inverse of the effective number of draws with a positive value, minus the inverse of their number.
 
-    It is 0 if all positive values are equal.
+    The result is 0 if all positive values are equal.
 
     >>> _unevenness(np.array([3.0, 1.0, 0.0]), np.array([1, 1, 1]))  # (9 + 1) / 16 - 1 / 2
     0.125
@@ -777,7 +777,8 @@ class Drawn(NamedTuple):
     def links(self, sizes: Floats) -> Floats:
         """Return the sum over items of the share of the item's links that are within its cell.
 
-        `sizes` are the sizes of its true or predicted cluster. The share is 1 for a singleton on both sides.
+        `sizes` are the sizes of the true or the predicted cluster of each cell. The share is 1 for a singleton on
+        both sides.
         """
         c = self.cells
         share = np.divide(c.n - 1, sizes - 1, out=np.zeros(c.n.size), where=sizes > 1)

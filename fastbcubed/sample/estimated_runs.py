@@ -189,9 +189,9 @@ class EstimatedComparison(Comparison):
     def _differences(self) -> Differences:
         """The standard errors of the differences from the baseline, with their degrees of freedom.
 
-        If runs agree in all sampled clusters, the degrees of freedom are the effective number of these clusters; they
-        are infinite for equal runs and for a census, where no other cluster can differ. The error is NaN if all sampled
-        clusters differ by the same amount, because nothing shows by how much others differ.
+        If runs agree in all sampled clusters, the degrees of freedom are the effective number of these clusters. The
+        degrees of freedom are infinite for equal runs and for a census, where no other cluster can differ. The error is
+        NaN if all sampled clusters differ by the same amount, because nothing shows by how much other clusters differ.
         """
         paired = self._require_paired()
         errors, df, not_drawn = (dict[tuple[str, str], float]() for _ in range(3))

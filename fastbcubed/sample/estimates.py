@@ -417,7 +417,8 @@ class Estimates(Result):
 def _of_what_is_not_seen(own: Estimate, level: float, high: float) -> Interval:
     """Return the interval of a score that is equal in all sampled clusters, allowing for other values elsewhere.
 
-    It is NaN for a score without an upper bound, because nothing limits the values of clusters that were not drawn.
+    The interval is NaN for a score without an upper bound, because nothing limits the values of clusters that were not
+    drawn.
     """
     if math.isnan(own.unadjusted) or own.n_clusters < 2 or math.isinf(high):
         return Interval(math.nan, math.nan)

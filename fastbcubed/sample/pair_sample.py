@@ -399,10 +399,10 @@ def sample_pairs(
     Each pair (i, j) is drawn with replacement in proportion to its weight c in the score, as (w_i / N) w_j / w(B): the
     item by the total weight of its pairs, then the mate by its own weight. Split pairs, merged pairs, and stable pairs
     of either sign are separate strata. Each stratum has at least two draws, and further ones are allotted in proportion
-    to its total weight z; for "rates", half of the pairs were split and half merged. A longer sample with the same seed
-    begins with a shorter one. Pairs are never enumerated: the cost is linear in the numbers of cells and items, and in
-    the sizes of the clusters drawn. Items are ordered by a hash of their ids, so the sample depends neither on the
-    engine nor on the order of rows; the same ids as integers and as strings give different samples.
+    to its total weight z; for "rates", half of the pairs were split and half merged. A longer sample begins with the
+    shorter sample of the same seed. Pairs are never enumerated: the cost is linear in the numbers of cells and items,
+    and in the sizes of the clusters drawn. Items are ordered by a hash of their ids, so the sample depends neither on
+    the engine nor on the order of rows; the same ids as integers and as strings give different samples.
 
     The table has a row for each draw: pair, its number; repeats, the number of the first row with the same two items in
     either order, whose verdict it shares; item, mate; score, n_pairs (the number of draws), stratum and share (its name

@@ -610,9 +610,9 @@ class KeptOnSpark(Kept):
 class SparkEvaluation(Evaluation):
     """The scores of a clustering of DataFrames; see `fastbcubed.Evaluation`.
 
-    Scores, slices, coverage and summary are local. Items, cells and clusters are in `out`: `items`, `cells` and
-    `clusters` read up to `limit` rows, which Spark sorts and limits, and `items_df`, `cells_df` and `clusters_df`
-    return unread DataFrames.
+    Scores, slices, coverage and summary are local; items, cells and clusters are in `out`. The methods `items`,
+    `cells` and `clusters` read up to `limit` rows, which Spark sorts and limits; `items_df`, `cells_df` and
+    `clusters_df` return unread DataFrames.
     """
 
     stored: Stored
@@ -627,7 +627,7 @@ class SparkEvaluation(Evaluation):
     def items_df(self) -> Any:
         """Return all scored items as a DataFrame: the columns of `items`, and the attributes of requested slices.
 
-        This and the DataFrames of cells and clusters raise NotKeptError if they were not written.
+        The methods for DataFrames of items, cells and clusters raise NotKeptError if the DataFrame was not written.
         """
         return self.stored.frame("items")
 
@@ -713,7 +713,7 @@ class SparkEvaluation(Evaluation):
         return self.stored.has_cells
 
     def metric(self, which: str | Metric | Callable[..., Any]) -> float:
-        """Return a computed score; others need the cells, and raise NotKeptError."""
+        """Return a computed score; other scores need the cells, and raise NotKeptError."""
         if isinstance(which, str) and (known := self.overall.named(which)) is not None:
             return float(self.overall[known])
         raise NotKeptError(
@@ -727,12 +727,13 @@ class SparkEvaluation(Evaluation):
         Parameters
         ----------
         directory : path or URI
-            Where Spark writes. JSON goes to ``overall``, a directory of text, and, if the driver sees the directory, to
-            ``overall.json`` and ``slices.parquet``, which `fastbcubed.load` reads.
+            Where Spark writes. The JSON goes to ``overall``, a directory of text. If the driver sees the directory,
+            the JSON also goes to ``overall.json``, and the slices to ``slices.parquet``; `fastbcubed.load` reads both
+            files.
         keep : {"scores", "cells", "items"}
-            More than "scores" only if `out` was the same directory.
+            What to save; anything but "scores" requires that `out` was the same directory.
         repairs : int
-            Not supported: 0.
+            Must be 0, because repairs are not supported.
 
         Raises
         ------

@@ -296,7 +296,7 @@ class Curve:
     def thinned(self, limit: int | None) -> Points:
         """Return at most `limit` points: both ends, the best and the worst of each score, and others between them.
 
-        The others are spaced evenly by the change in scores, so no part of the curve is lost.
+        The points between are spaced evenly by the change in scores, so no part of the curve is lost.
         """
         n = len(self)
         if limit is None or n <= limit:
@@ -426,27 +426,27 @@ class Best:
     score : str
         The requested score or cost.
     value : float
-        The value of this score at the threshold.
+        The value of the score or cost at the threshold.
     threshold : float
-        The strongest threshold that gives this value, which is the score of a link; infinite if it is best to use no
-        links, or only those with infinite scores.
+        The strongest threshold that gives the best value, which is the score of a link; infinite if it is best to use
+        no links, or only links with infinite scores.
     until : float or None
-        The next score at which clusters merge: every threshold before it gives the same clusters as this one. None if
-        there is no such score.
+        The next weaker score at which clusters merge, or None for the weakest threshold. All thresholds between
+        `threshold` and `until` give the same clusters.
     figures : dict
         All columns of the curve at the threshold.
     where : str
         The conditions that the threshold meets.
     strongest : bool
-        Whether there is no stronger link.
+        Whether no link is stronger than the threshold.
     shown, shown_until : str
-        The threshold and the next score in text form, with few digits; all thresholds between them give the same
+        `threshold` and `until` in text form, with few digits; all thresholds between the texts give the same
         clusters.
     as_good : tuple of float
         The weakest and the strongest threshold between which all thresholds are about as good: they meet the
         conditions, and their scores are worse by at most 0.005, or by 0.5 % for a cost.
     shown_as_good : tuple of str
-        Both thresholds, in text form.
+        The two thresholds of `as_good`, in text form.
     """
 
     score: str

@@ -112,9 +112,9 @@ def merge_tree(
 def joining_places(tree: MergeTree, pairs: NDArray[np.integer], pool: Pool) -> NDArray[np.integer]:
     """Return the place of the link that first joins each pair of items: the weakest on the path between them.
 
-    Shapes: (2, n) -> (n,). If several links have that score, their places do not show which of them it is. All links of
-    the tree are therefore joined again, into a forest of short paths in which each item has its parent since a known
-    merge.
+    Shapes: (2, n) -> (n,). If several links have the same score, their places do not show which link it is. All links
+    of the tree are therefore joined again, into a forest of short paths in which each item has its parent since a
+    known merge.
     """
     places = tree.merges[: np.count_nonzero(tree.levels < tree.n_levels)]
     order = np.arange(places.size)

@@ -19,18 +19,19 @@ from fastbcubed.sweep_links.unit_sums import UnitSums
 
 @dataclass(frozen=True)
 class Chosen:
-    """The best threshold, with intervals that allow for its choice on the same data.
+    """The best threshold, with intervals that allow for choosing the threshold on the same data.
 
     Attributes
     ----------
     best : Best
         The threshold and its values, as in `Sweep.best`.
     low, high : float
-        The interval of the score that this threshold has on other data of this kind.
+        The interval of the score that the best threshold has on similar data.
     expected : float
-        The score to expect on other data: the score on these data minus the optimism.
+        The score to expect on similar data: the score on the data of the sweep minus the optimism.
     optimism : float
-        How much the score of a chosen threshold exceeds its score on other data, on average over the resamples.
+        How much the score of a chosen threshold exceeds the score that it has on other data, on average over the
+        resamples.
     threshold_low, threshold_high : float
         The range of the thresholds chosen in a share `level` of the resamples.
     level : float
@@ -38,9 +39,9 @@ class Chosen:
     draws, seed : int
         Number of resamples of the units, and their seed.
     n_units : int
-        Number of connected components of the truth and the clusters at the weakest threshold considered.
+        Number of units, the connected components of the truth and the clusters at the weakest threshold considered.
     without : int
-        Number of resamples in which no threshold meets the conditions; these are ignored.
+        Number of resamples that are ignored, because no threshold meets the conditions.
     shown_low, shown_high : str
         The ends of the range of thresholds, in text form.
     """
