@@ -273,8 +273,9 @@ class Majorities(NamedTuple):
 def majorities(contingency: Contingency, pool: Pool) -> Majorities:
     """Return the items in largest cells, and the size of a maximum matching of clusters with majority classes.
 
-    Counts decide. A class that has a single cell is matched with its cluster if it is a majority there; a class that
-    is the only choice of some cluster, with one of these. A maximum matching is searched for among the rest.
+    Majorities are by count. A class with a single cell is matched with its cluster if it is a majority class there. A
+    class that is the only choice of some clusters is matched with one of these clusters. A maximum matching is searched
+    for among the other classes and clusters.
     """
     cells, pred, parts = contingency.cells, contingency.pred, contingency.parts
 

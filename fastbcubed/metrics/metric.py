@@ -357,7 +357,7 @@ def rate(part: Floats | float, whole: Floats | float, empty: float = 1.0) -> Flo
 
 
 def beta_of(given: Any) -> float:
-    """Return beta, a number of any type, as a float; raise OptionError if it is none.
+    """Return beta, a number of any type, as a float; raise OptionError if beta is not a number.
 
     >>> beta_of(np.float32(0.5)), beta_of(10**400)
     (0.5, inf)

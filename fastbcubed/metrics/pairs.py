@@ -188,8 +188,8 @@ def rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 
 @of_pairs(
-    "2 (TP TN - FP FN) / ((TP + FN) (FN + TN) + (TP + FP) (FP + TN)), 1 where this is 0 / 0: both sides are a"
-    " single cluster, or both consist of singletons",
+    "2 (TP TN - FP FN) / ((TP + FN) (FN + TN) + (TP + FP) (FP + TN)), 1 where the ratio is 0 / 0: both sides are a"
+    " single cluster, or both sides consist of singletons",
     low=-1.0,
     source="Hubert and Arabie 1985",
     use="Use this score to compare partitions with few clusters, such as those of k-means, where 0 should mean chance;"

@@ -108,8 +108,9 @@ def _entropies(by: CellsByUnit) -> Additive:
 def _entropies_of_clusters(by: CellsByUnit) -> Additive:
     """Return the number of items, and for each side the number of clusters and the sums of `Left`.
 
-    All of them depend on the number of items, with jumps where it decides whether a cluster is informative about
-    another. Derivatives by it are therefore slopes over a range as wide as its variation between samples.
+    The sums depend on the number of items, with jumps where the number decides whether a cluster is informative about
+    another. Derivatives by the number of items are therefore slopes over a range as wide as its variation between
+    samples.
     """
     sides, n, items = by.table.once(sides_of, by.pool), float(by.table.n_items), by.cells(by.table.n)
     spread = max(float(np.sqrt(by.add((items - n / by.count(by.n)) ** 2))) / n, STEP)

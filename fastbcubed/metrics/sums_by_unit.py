@@ -183,7 +183,7 @@ def _quotient(function: Callable[[Floats], Any], at: Floats, k: int, step: Any) 
 
 
 def effective_units(by_unit: ArrayLike, function: Callable[[Floats], float]) -> float:
-    """Return the effective number of units behind a function of totals; sums count as far as it depends on them.
+    """Return the effective number of units behind a function of totals; sums count as far as the function uses them.
 
     >>> right, wrong, others = [3.0, 1.0], [0.0, 0.0], [1.0, 0.0]
     >>> effective_units([right, wrong, others], lambda x: x[0] / (x[0] + x[1]))  # (3 + 1)**2 / (3**2 + 1**2)

@@ -404,12 +404,11 @@ def estimate(
 
     Each score is a ratio of two means over the true clusters, both of which are estimated from the sample. Let p be the
     weight of a true cluster c and k its number of items, and let n and M be the numbers of items and clusters of the
-    prediction. Let miss be the mean, over the items of c, of the number of other items of c that are not with the
-    item. Let extra be the mean, over the items of c, of the number of items of other true clusters that are with the
-    item. Let hit be whether c is a predicted cluster, and parts the number of predicted clusters that c intersects.
-    Let links be the share of the other items of an item's predicted cluster (for precision) or true cluster (for
-    recall) that are with the item on both sides. Let best be the largest value of a quantity over the predicted
-    clusters that c intersects:
+    prediction. Let miss be the mean, over the items of c, of the number of other items of c that are not with the item.
+    Let extra be the mean, over the items of c, of the number of items of other true clusters that are with the item.
+    Let hit be whether c is a predicted cluster, and parts the number of predicted clusters that c intersects. Let links
+    be the share of the other items of an item's predicted cluster (for precision) or true cluster (for recall) that are
+    with the item on both sides. Let best(x) be the largest x over the predicted clusters that c intersects:
 
     ==================================  ==========================  ====================================================
     score                               numerator                   denominator

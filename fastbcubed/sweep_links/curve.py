@@ -573,7 +573,7 @@ class BestPoint(NamedTuple):
 
     @property
     def as_good(self) -> tuple[int, int]:
-        """The weakest and the strongest point of the range around the best point in which all are as good as it is."""
+        """The weakest and the strongest point of the range around the best point in which all points are as good."""
         best = self.values[self.point]
         worse = self.values < best - AS_GOOD * (abs(best) if self.is_cost else 1.0)
         weaker, stronger = worse[self.point :], worse[self.point :: -1]
@@ -644,7 +644,7 @@ def _source(curve: Curve, name: str) -> str | Metric | None:
 
 
 def _figures(curve: Curve, name: str, points: Points | None = None) -> NDArray[Any]:
-    """Return the values of a name in a cost, at these points or at all."""
+    """Return the values of a name in a cost, at these points or at all points."""
     source = _source(curve, name)
     assert source is not None
     if isinstance(source, str):

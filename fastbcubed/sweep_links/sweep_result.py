@@ -287,7 +287,7 @@ class Sweep(Result):
         return UnitSums(rows, self._curve, even_levels(rows))
 
     def _units_at(self, point: int) -> UnitSums:
-        """Return the sums by unit for a point; if it is too weak, units are the components of all links."""
+        """Return the sums by unit for a point; if the point is too weak, units are the components of all links."""
         rows, units = self._placed.rows, self._units
         if point >= len(units.curve):
             units = UnitSums(rows, self._curve, rows.n_levels)
