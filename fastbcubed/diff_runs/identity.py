@@ -93,6 +93,16 @@ def _needed(ev: Evaluation) -> int:
     return (table.n_cells - table.n_exact) * CELL_BYTES + sum(table.n_codes.values()) * of_cluster
 
 
+def _of_codes(ev: Evaluation) -> int:
+    """Return the bytes of who keeps which id, by code of each cluster."""
+    return sum(ev.contingency.n_codes.values()) * (code_type(ev.contingency).itemsize + 2)
+
+
+def _of_numbers(ev: Evaluation) -> int:
+    """Return the bytes that a whole table of ids takes if labels are numbers and new ids are the next ones."""
+    return _of_codes(ev) + ev.contingency.n_codes["pred"] * TABLE_BYTES
+
+
 def known_stability(diff: DiffWithIds) -> IdStability | None:
     """Return the stability of ids if it is known or quickly computed; otherwise None."""
     if diff._saved.get("id_stability") is not None or "_carried" in diff.__dict__:
@@ -144,17 +154,19 @@ def tables_of_ids(
     The labels must then be numbers, and new ids the next ones.
     """
     revive, ev = true_or_false(revive, "revive"), diff.evaluation
-    whole = whole or mint is not None or not all(labels_are_numbers(ev, side) for side in SIDES)
-    whole = whole or (ev.has_items and ev.contingency.alone("pred") is not None)
-    if whole:
-        _require_room(ev)
+    divisible = mint is None and all(labels_are_numbers(ev, side) for side in SIDES)
+    divisible = divisible and not (ev.has_items and ev.contingency.alone("pred") is not None)
+    if whole or not divisible:
+        _require_room(ev, _of_numbers(ev) if divisible else _needed(ev))
     carried = diff._carried
     old, new = carried.labels["true"], carried.labels["pred"]
     kind = _kind(old.type, "ids of the baseline")
     known = _known(known, kind)
     _require_rule(mint, kind)
     appeared = _of_one_side(ev, carried, "pred")
-    n_tables = 1 if whole else _n_tables(ev, len(appeared))
+    if ev.kept.memory_limit is not None:
+        release()
+    n_tables = 1 if whole or not divisible else _n_tables(ev, len(appeared))
     any_fresh = len(appeared) > 0 or any((carried.keeps[codes] < 0).any() for codes in carried.codes("pred"))
     rule = _NewIds(diff, known, kind, mint, revive=revive)
     for codes, alone in _divided(carried, appeared, n_tables):
@@ -178,20 +190,19 @@ def tables_of_ids(
         yield table_of({"experiment_cluster": labels, "id": ids, "event": named})
 
 
-def _require_room(ev: Evaluation) -> None:
-    """Raise OptionError if whole tables of ids exceed the memory limit."""
+def _require_room(ev: Evaluation, needed: int) -> None:
+    """Raise OptionError if whole tables of ids, for which this many bytes are needed, exceed the memory limit."""
     if ev.contingency.has_cells and not ev.contingency.overlapping:
-        require_within(ev.kept.memory_limit, _needed(ev) - BESIDE, "stable ids", "cells and clusters")
+        require_within(ev.kept.memory_limit, needed - BESIDE, "stable ids", "cells and clusters")
 
 
 def _n_tables(ev: Evaluation, n_appeared: int) -> int:
     """Return the number of tables of ids of which each fits within the memory limit."""
-    n_codes, limit = ev.contingency.n_codes, ev.kept.memory_limit
+    limit = ev.kept.memory_limit
     if limit is None:
         return 1
-    release()
-    room = limit + BESIDE - sum(n_codes.values()) * (code_type(ev.contingency).itemsize + 2)
-    return max(1, -(-(n_codes["pred"] + n_appeared) * TABLE_BYTES // max(room, LEAST)))
+    needed = (ev.contingency.n_codes["pred"] + n_appeared) * TABLE_BYTES
+    return max(1, -(-needed // max(limit + BESIDE - _of_codes(ev), LEAST)))
 
 
 def _divided(carried: Carried, appeared: pa.Array, n: int) -> Iterator[tuple[NDArray[np.int64], pa.Array]]:
@@ -510,7 +521,7 @@ def registry_and_ids(
     diff: DiffWithIds, previous: Any, release: str | None, mint: IdRule, *, revive: bool
 ) -> tuple[pa.Table, pa.Table]:
     """Return the registry after a release, and the table of its ids by cluster."""
-    _require_room(diff.evaluation)
+    _require_room(diff.evaluation, _needed(diff.evaluation))
     before, now = (stem(diff.names[side] or f"the {side}") for side in ("baseline", "experiment"))
     now = now if release is None else a_text(release, "release")
     known = None
