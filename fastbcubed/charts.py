@@ -1,8 +1,8 @@
 """Altair charts of results, like those on the pages of `report`, to show in a notebook or to save.
 
-These functions need the extra ``fastbcubed[report]``; without it, they raise MissingPackageError. Each function
-returns an `altair.Chart`, which a notebook displays. The chart's ``save("chart.svg")`` writes SVG, PNG or HTML; with
-``inline=True``, the HTML needs no network.
+All chart functions need the extra ``fastbcubed[report]``; without the extra, they raise MissingPackageError. Each
+function returns an `altair.Chart`, which a notebook displays. The chart's ``save("chart.svg")`` writes SVG, PNG or
+HTML; with ``inline=True``, the HTML needs no network.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Formal constraints on scores of clusterings: instances of the constraints, and a checker for any score.
 
 `check_constraints` checks a score, given by name or as a function, against every constraint; `table` checks many
-scores. The functions named after a constraint make an instance of it: a truth and two predictions, the second of which
-is better according to the constraint. `all_singletons`, `all_in_one`, `blocks` and `cheat` make trivial predictions
-that ignore the truth.
+scores. Each function named after a constraint makes an instance of the constraint: a truth and two predictions, the
+second of which is better according to the constraint. `all_singletons`, `all_in_one`, `blocks` and `cheat` make
+trivial predictions that ignore the truth.
 """
 
 from fastbcubed.constraints.checker import (

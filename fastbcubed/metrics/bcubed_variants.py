@@ -3,7 +3,7 @@
 BCubed precision, recall and F themselves are in `bcubed.py`.
 
 The formulas of ELM take a confusion matrix without the item itself: tp, fp and fn are the weights of the *other*
-members of its clusters. So tp may be 0, and a rate of an empty set is 1.
+members of the item's clusters. Therefore, tp may be 0, and a rate of an empty set is 1.
 """
 
 from __future__ import annotations

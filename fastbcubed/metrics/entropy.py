@@ -1,7 +1,7 @@
 """Scores based on entropies: of the clusters of each side, and of each side given the other.
 
-H(C) and H(K) are the entropies of the true and of the predicted cluster of a random item, H(C|K) and H(K|C) those of
-one given the other; all in nats, as numbers or as arrays over several clusterings.
+H(C) and H(K) are the entropies of the true and of the predicted cluster of a random item; H(C|K) and H(K|C) are the
+entropies of one cluster given the other. All are in nats, as numbers or as arrays over several clusterings.
 """
 
 from __future__ import annotations

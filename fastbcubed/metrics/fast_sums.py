@@ -1,4 +1,4 @@
-"""Sums over all cells that have a way of their own besides that by unit: numbers of pairs, entropies."""
+"""Sums over all cells that are computed faster than from sums by unit: numbers of pairs, entropies."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Sums from which scores are computed, by name. Each is written once, by unit; over all cells, there is one unit.
+"""Sums from which scores are computed, by name. Each sum is written once, by unit; over all cells, there is one unit.
 
-A function takes the cells with their units. It returns additive quantities by unit (numbers of items, clusters or
+A function takes the cells with their units, and returns additive quantities by unit (numbers of items, clusters or
 pairs, logarithms of sizes), and a function from their totals to the arguments of scores.
 """
 

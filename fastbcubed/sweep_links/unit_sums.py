@@ -1,8 +1,9 @@
 """Sums by independent unit at every threshold: standard errors along the curve, and curves of resampled units.
 
-Units are the connected components of the truth and the clusters at a weak threshold. They are the same at all stronger
-thresholds, none of which has a cluster in two units, so curves of resampled units are comparable. Very weak links join
-most items into one component, which is no sample; the threshold is the weakest with many components of similar weight.
+Units are the connected components of the truth and the clusters at a weak threshold. Units are the same at all
+stronger thresholds, none of which has a cluster in two units, so curves of resampled units are comparable. Very weak
+links join most items into one component, which cannot be resampled; the weak threshold is therefore the weakest one
+with many components of similar weight.
 """
 
 from __future__ import annotations
