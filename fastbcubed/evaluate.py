@@ -171,9 +171,11 @@ def evaluate(
     FastBCubedError
         A subclass of FastBCubedError is raised. The message says what is wrong with the input, where, and what to do.
 
-    Notes ----- All items that share a true and a predicted cluster share one confusion matrix, so each item is visited
-    only once, to count the cells. The run time is proportional to the number of items. Peak memory, in addition to the
-    input, is about 24 bytes per item (16 bytes without weights) and 36 bytes per cell.
+    Notes
+    -----
+    All items that share a true and a predicted cluster share one confusion matrix, so each item is visited only once,
+    to count the cells. The run time is proportional to the number of items. Peak memory, in addition to the input, is
+    about 24 bytes per item (16 bytes without weights) and 36 bytes per cell.
 
     References
     ----------
@@ -347,10 +349,12 @@ def extended_bcubed(truth: Any, prediction: Any, *, weight: Any = None, **option
     FastBCubedError
         In the same cases as for `evaluate`.
 
-    Notes ----- For two items, or an item and itself, let g be the number of predicted clusters and c the number of true
-    clusters that contain both. The precision of an item is the mean of min(g, c) / g over all items with g > 0, and its
-    recall is the mean of min(g, c) / c over all items with c > 0. In these means, every item counts once, by its
-    weight, no matter how many clusters the two items share. A cluster that occurs twice counts twice.
+    Notes
+    -----
+    For two items, or an item and itself, let g be the number of predicted clusters and c the number of true clusters
+    that contain both. The precision of an item is the mean of min(g, c) / g over all items with g > 0, and its recall
+    is the mean of min(g, c) / c over all items with c > 0. In these means, every item counts once, by its weight, no
+    matter how many clusters the two items share. A cluster that occurs twice counts twice.
 
     Items in the same clusters on both sides form one cell. Pairs of items whose g and c are both 0 or 1 are counted
     through the intersections of true and predicted clusters; the cost is the sum, over cells, of the number of true
@@ -416,9 +420,10 @@ def cice_bcubed(
     FastBCubedError
         In the same cases as for `extended_bcubed`.
 
-    Notes ----- Each pair of items counts as in `extended_bcubed`, multiplied by the mean similarity between each
-    cluster that both items share and the cluster matched with it. The run time is about twice that of
-    `extended_bcubed`.
+    Notes
+    -----
+    Each pair of items counts as in `extended_bcubed`, multiplied by the mean similarity between each cluster that both
+    items share and the cluster matched with it. The run time is about twice that of `extended_bcubed`.
 
     References
     ----------

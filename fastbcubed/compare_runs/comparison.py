@@ -123,14 +123,15 @@ class Comparison(ComparedRuns):
         OptionError
             If the sampling unit of the comparison cannot be used for its runs.
 
-        Notes ----- Standard errors are paired and linearised. For each of the U units, let D_u be the contribution of
-        unit u to the score of the experiment minus the contribution of u to the score of the baseline; then se² = U /
-        (U - 1) Σ D_u². By default, units are the connected components of the truth and all runs. If such a component
-        has more than a tenth of the total weight, units are the components of the truth, the baseline and the
-        experiment instead, so that very large clusters of a third run do not change the standard error. For a run equal
-        to the baseline, the difference and the standard error are 0. With ``align="each"``, se is NaN if all items of
-        the baseline or of the experiment are in a single unit. With ``unmatched="outside"``, prediction-only items do
-        not connect clusters.
+        Notes
+        -----
+        Standard errors are paired and linearised. For each of the U units, let D_u be the contribution of unit u to the
+        score of the experiment minus the contribution of u to the score of the baseline; then se² = U / (U - 1) Σ D_u².
+        By default, units are the connected components of the truth and all runs. If such a component has more than a
+        tenth of the total weight, units are the components of the truth, the baseline and the experiment instead, so
+        that very large clusters of a third run do not change the standard error. For a run equal to the baseline, the
+        difference and the standard error are 0. With ``align="each"``, se is NaN if all items of the baseline or of the
+        experiment are in a single unit. With ``unmatched="outside"``, prediction-only items do not connect clusters.
 
         Examples
         --------

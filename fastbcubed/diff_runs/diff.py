@@ -167,12 +167,14 @@ def diff(
     FastBCubedError
         A subclass of FastBCubedError is raised. The message says what is wrong with the input, where, and what to do.
 
-    Notes ----- For an item, let B be its cluster in the baseline and E its cluster in the experiment, both including
-    the item, and let w(S) be the total weight of the items in a set S. The split rate is the mean over items of w(B -
-    E) / w(B), and the merge rate is the mean of w(E - B) / w(E). The Jaccard distance, the mean of (w(B - E) + w(E -
-    B)) / w(B ∪ E), is a metric on clusterings. Given the item's true cluster I, each score has a good and a bad part:
-    it is good to split off items that are not in I, and to merge items that are in I. As in `evaluate`, all scores are
-    computed from tables of cells, and the run time is proportional to the number of items.
+    Notes
+    -----
+    For an item, let B be its cluster in the baseline and E its cluster in the experiment, both including the item, and
+    let w(S) be the total weight of the items in a set S. The split rate is the mean over items of w(B - E) / w(B), and
+    the merge rate is the mean of w(E - B) / w(E). The Jaccard distance, the mean of (w(B - E) + w(E - B)) / w(B ∪ E),
+    is a metric on clusterings. Given the item's true cluster I, each score has a good and a bad part: it is good to
+    split off items that are not in I, and to merge items that are in I. As in `evaluate`, all scores are computed from
+    tables of cells, and the run time is proportional to the number of items.
 
     References
     ----------

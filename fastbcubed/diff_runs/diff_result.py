@@ -93,10 +93,12 @@ class Diff(DiffWithIds):
     sliced : dict of str to Table
         The slices requested in the call of `diff`.
 
-    Notes ----- A method that cannot return a result raises one of `fastbcubed.errors`: SliceError (the side, cluster,
-    item or slice does not exist), ColumnError (the attribute does not exist), MetricError (the score does not exist or
-    is not defined for this input), OptionError (another argument has an invalid value), NotKeptError (the cells or
-    items were not kept), or EmptyInputError (there is no change to judge).
+    Notes
+    -----
+    A method that cannot return a result raises one of `fastbcubed.errors`: SliceError (the side, cluster, item or slice
+    does not exist), ColumnError (the attribute does not exist), MetricError (the score does not exist or is not defined
+    for this input), OptionError (another argument has an invalid value), NotKeptError (the cells or items were not
+    kept), or EmptyInputError (there is no change to judge).
 
     Examples
     --------
@@ -271,9 +273,11 @@ class Diff(DiffWithIds):
             `by`, shares refer to the weight of the items listed for the slice, and outcomes that do not occur in a
             slice are omitted.
 
-        Notes ----- Items that only one side has do not affect the outcome of a cluster that has common items;
-        `coverage` shows the number of items that only one side has. With ``unmatched="singleton"``, an item missing
-        from a side is a cluster of one item on that side.
+        Notes
+        -----
+        Items that only one side has do not affect the outcome of a cluster that has common items; `coverage` shows the
+        number of items that only one side has. With ``unmatched="singleton"``, an item missing from a side is a cluster
+        of one item on that side.
 
         Examples
         --------
@@ -436,9 +440,11 @@ class Diff(DiffWithIds):
             change are based. Clusters whose outcome is "gone" or "appeared" have values only for cluster, n_items and
             weight.
 
-        Notes ----- split_change and merge_change are a cluster's contributions to split_rate and merge_rate: the sum
-        over the cluster's items of the item's weight times the item's rate, divided by the weight of all items. Over
-        all clusters of a side, the contributions add up to split_rate and merge_rate.
+        Notes
+        -----
+        split_change and merge_change are a cluster's contributions to split_rate and merge_rate: the sum over the
+        cluster's items of the item's weight times the item's rate, divided by the weight of all items. Over all
+        clusters of a side, the contributions add up to split_rate and merge_rate.
 
         Examples
         --------

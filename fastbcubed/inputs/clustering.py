@@ -620,9 +620,11 @@ class Clustering:
             If links with low scores connect their items because there is no threshold, if a threshold is beyond all
             scores, or if items judged not to match are connected through other items.
 
-        Notes ----- A threshold is rounded to 32 bits if the scores have 32 bits, so that a score of 0.9 reaches a
-        threshold of 0.9. The run time is nearly proportional to the number of links. The memory required is 24 bytes
-        per link (12 bytes without scores), about 50 bytes per item, and the item ids.
+        Notes
+        -----
+        A threshold is rounded to 32 bits if the scores have 32 bits, so that a score of 0.9 reaches a threshold of 0.9.
+        The run time is nearly proportional to the number of links. The memory required is 24 bytes per link (12 bytes
+        without scores), about 50 bytes per item, and the item ids.
 
         Examples
         --------

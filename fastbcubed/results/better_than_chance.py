@@ -115,8 +115,10 @@ def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0
     TooMuchWorkError
         If more than 1e9 labels would be shuffled.
 
-    Notes ----- A score that is better than chance need not be good: with many items, nearly every clustering that is
-    made from the data scores better than chance. For the uncertainty of a score, see `interval`.
+    Notes
+    -----
+    A score that is better than chance need not be good: with many items, nearly every clustering that is made from the
+    data scores better than chance. For the uncertainty of a score, see `interval`.
 
     Examples
     --------

@@ -172,11 +172,13 @@ class Evaluation(EvaluationData):
             range has a one-sided interval, because units outside the sample may have other scores. The ends are NaN if
             all items are in one unit, and for a score of 0 that has no upper limit.
 
-        Examples -------- Of four components, three have recall 1 and one has recall 1/2. The standard error is sqrt(4/3
-        * (3 * 0.25**2 + 0.75**2)) / 8. The interval is Wilson's for 3.5 of 4, (3.5 + q / 2 -+ sqrt(q (3.5 * 0.125 + q /
-        4))) / (4 + q), where q is 1.96**2: from 0.396 to 0.987. A fifth component would have a fifth of the items. The
-        fraction 0.36 of the largest change that a fifth component could make, downwards (0.063) and upwards (0.009), is
-        a second error. The lower end is therefore 0.38 = 7/8 - sqrt((7/8 - 0.396)**2 + (1.96 * 0.063)**2).
+        Examples
+        --------
+        Of four components, three have recall 1 and one has recall 1/2. The standard error is sqrt(4/3 * (3 * 0.25**2 +
+        0.75**2)) / 8. The interval is Wilson's for 3.5 of 4, (3.5 + q / 2 -+ sqrt(q (3.5 * 0.125 + q / 4))) / (4 + q),
+        where q is 1.96**2: from 0.396 to 0.987. A fifth component would have a fifth of the items. The fraction 0.36 of
+        the largest change that a fifth component could make, downwards (0.063) and upwards (0.009), is a second error.
+        The lower end is therefore 0.38 = 7/8 - sqrt((7/8 - 0.396)**2 + (1.96 * 0.063)**2).
 
         >>> import fastbcubed as fb
         >>> ev = fb.evaluate(list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5])
@@ -243,9 +245,11 @@ class Evaluation(EvaluationData):
             intersects), exact (whether the other side has the same cluster), outcome (unless clusters overlap),
             precision_loss, recall_loss, and the scores.
 
-        Notes ----- The losses of a cluster are its contributions to the loss of overall precision and recall: the sum
-        over the cluster's items of weight * (1 - precision), or weight * (1 - recall), divided by the weight of all
-        items. Over all clusters of a side, the precision losses add up to over_merge_rate, and the recall losses to
+        Notes
+        -----
+        The losses of a cluster are its contributions to the loss of overall precision and recall: the sum over the
+        cluster's items of weight * (1 - precision), or weight * (1 - recall), divided by the weight of all items. Over
+        all clusters of a side, the precision losses add up to over_merge_rate, and the recall losses to
         under_merge_rate.
 
         If clusters overlap, each loss is divided equally, either among the clusters that an item shares with another
@@ -426,10 +430,12 @@ class Evaluation(EvaluationData):
             The columns score, mean, sd (the sample standard deviation over the slices; NaN for a single slice, and for
             scores from `f_of_means`) and n_slices. A slice of weight 0 has no score.
 
-        Notes ----- Scores that are defined only for all items at once, such as `adjusted_rand`, do not exist for
-        slices. To average such scores, evaluate each data set separately. An item of a cluster that extends over
-        several data sets is scored against all items of that cluster. The tables of R. van Heusden et al., BCubed
-        Revisited: Elements Like Me, 2022, show means over data sets.
+        Notes
+        -----
+        Scores that are defined only for all items at once, such as `adjusted_rand`, do not exist for slices. To average
+        such scores, evaluate each data set separately. An item of a cluster that extends over several data sets is
+        scored against all items of that cluster. The tables of R. van Heusden et al., BCubed Revisited: Elements Like
+        Me, 2022, show means over data sets.
 
         Examples
         --------
