@@ -21,6 +21,7 @@ from sphinx.search.en import ENGLISH_STOPWORDS
 
 import fastbcubed as fb
 from fastbcubed.cli.commands import COMMANDS
+from fastbcubed.results.warnings import CODES
 
 SCORES = "docs/reference/scores/"
 #: The page that explains errors, in sections that name them, and the index of questions, which only repeats titles.
@@ -121,6 +122,7 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     }
     raised = [[explained.get(name, ""), name, texts] for name, texts in messages().items()]
     data = {"STOP_WORDS": sorted(ENGLISH_STOPWORDS), "SECTIONS": found, "ERRORS": ERRORS, "MESSAGES": raised}
+    data["CODES"] = sorted(CODES)
     lines = [
         stemmer,
         *(f"const {name} = {json.dumps(each, separators=(',', ':'))};" for name, each in data.items()),

@@ -45,6 +45,8 @@ const bare = (text) => text.toLowerCase().replace(/[^a-z0-9]/g, ""); // V-measur
 // Questions whether there is something lead to the list of what there is not.
 const WHETHER = /^(can|could|do|does|is|are|will)\b|\b(itself|support|supports|possible)\b/i;
 const LIMITS = "docs/reference/limits";
+// The code of a warning leads to the table of all codes.
+const WARNINGS = "docs/reference/warnings";
 
 // Words of readers, and words of the guides that may mean the same.
 const SYNONYMS = [
@@ -222,8 +224,10 @@ function search(query) {
   const pairs = chosen
     .slice(1)
     .map(({ word, weight }, k) => [` ${stem(chosen[k].word)} ${stem(word)} `, (weight + chosen[k].weight) / 2]);
+  const isCode = CODES.some((code) => query.toLowerCase().includes(code));
   const results = places.map((place) => {
-    let [score, covered] = [place.names.includes(whole) ? 100 : 0, 0];
+    const isNamed = place.names.includes(whole) || (isCode && place.page === WARNINGS && place.anchor === "");
+    let [score, covered] = [isNamed ? 100 : 0, 0];
     for (const { all, weight } of words) {
       const best = Math.max(0, ...all.map(([word, share]) => share * strength(place, word)));
       score += weight * best;
