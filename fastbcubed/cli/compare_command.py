@@ -104,9 +104,7 @@ def _write(options: argparse.Namespace, cmp: Comparison, gates: list[Gate], open
     if options.summary is not None:
         title = f"{counted(len(cmp), 'run')} on {counted(cmp.n_items, 'item')}"
         append_text(options.summary, as_markdown(cmp, title, [cmp._verdict[0]], gates, found))
-    if options.out is not None:
-        cmp.save(options.out)
-    write_page(options, cmp, gates, found)
+    write_page(options, cmp, gates, found, save=True)
 
 
 def runs_of(named: list[str], *, in_table: bool) -> dict[str, Any]:

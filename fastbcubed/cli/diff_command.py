@@ -108,6 +108,7 @@ def run(options: argparse.Namespace) -> int:
 
     check_report(options)
     files = _id_files(options)
+    from fastbcubed.diff_runs.diff_document import change_of
     from fastbcubed.diff_runs.vocabulary import meant
     from fastbcubed.results.gates import try_bound
 
@@ -123,7 +124,7 @@ def run(options: argparse.Namespace) -> int:
     if options.fail_ids_lost is not None:
         gates.append(_gate_of_ids(diff, options.fail_ids_lost, given=bool(files)))
     rows = diff.clusters("baseline", limit=options.show).to_pylist() if options.show else []
-    labels = [row["cluster"] for row in rows if row["cluster"] is not None and _has_changed(row)]
+    labels = [row["cluster"] for row in rows if row["cluster"] is not None and change_of(row) > 0]
     opened = [diff.cluster("baseline", label) for label in labels]
     found = {"opened": opened} if opened else {}
     with then(lambda: write_page(options, diff, gates, found)):
@@ -240,10 +241,3 @@ def _needed(arguments: dict[str, Any], bounds: Sequence[Bound]) -> dict[str, Any
     return with_slices(
         with_scores(arguments, [b.name for b in bounds if is_score(b.name)], usual), bounds, usual
     )
-
-
-# Text output
-
-
-def _has_changed(row: dict[str, Any]) -> bool:
-    return bool(row["split_change"] + row["merge_change"] > 0)

@@ -23,8 +23,6 @@ from fastbcubed.runtime.output_files import append_text
 
 if TYPE_CHECKING:
     from fastbcubed.results.gates import Bound, Gate
-    from fastbcubed.sample.estimated_runs import EstimatedComparison
-    from fastbcubed.sample.estimates import Estimates
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -127,23 +125,18 @@ def run(options: argparse.Namespace) -> int:
         warnings.simplefilter("ignore", fastbcubed.EvaluationWarning)
         found = fastbcubed.estimate(**arguments)
     if options.json or not sys.stdout.isatty():  # on a terminal, they are shown with the estimates
-        say_warnings(found.warnings if alone else _told(found))
+        from fastbcubed.compare_runs.rankings import told
+
+        say_warnings(found.warnings if alone else told(found))
     gates = _judged(found, bounds, worse, alone=alone)
     with then(lambda: _write(options, found, gates)):
         if options.json:
             print_result(found.to_dict(), gates)
         else:
             terminal = Terminal()
-            print_estimates(found, terminal)
+            terminal.show(found._document().blocks)
             terminal.gates(gates)
     return code_of(gates)
-
-
-def _told(found: EstimatedComparison) -> list[dict[str, Any]]:
-    """Return the warnings and notes of several runs, each with the name of its run."""
-    from fastbcubed.compare_runs.rankings import told
-
-    return told(found)
 
 
 def _judged(found: Any, bounds: list[Bound], worse: list[Bound], *, alone: bool) -> list[Gate]:
@@ -161,11 +154,4 @@ def _write(options: argparse.Namespace, found: Any, gates: list[Gate]) -> None:
     """Write the summary, the estimates and their report, where requested, and print their paths."""
     if options.summary is not None:
         append_text(options.summary, as_markdown(found, "estimates from a sample", [], gates))
-    if options.out is not None:
-        found.save(options.out)
-    write_page(options, found, gates)
-
-
-def print_estimates(found: Estimates | EstimatedComparison, terminal: Terminal) -> None:
-    """Print the sample, the estimates, warnings and the table."""
-    terminal.show(found._document().blocks)
+    write_page(options, found, gates, save=True)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastbcubed.cli.compare_command import runs_of
-from fastbcubed.cli.flag_values import check_report, columns_of, write_result
+from fastbcubed.cli.flag_values import check_report, columns_of
+from fastbcubed.cli.gate_options import write_page
 from fastbcubed.cli.options import add_options
 from fastbcubed.cli.output import Terminal, print_json, then, warnings_said
 from fastbcubed.inputs.tables import CLUSTER, ITEM
-
-if TYPE_CHECKING:
-    from fastbcubed.sample.judged_pairs import PairEstimates
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -66,16 +64,9 @@ def run(options: argparse.Namespace) -> int:
             item=columns_of(options.item) or ITEM, cluster=columns_of(options.cluster) or CLUSTER,
             by_stratum=options.by_stratum, level=options.level,
         )  # fmt: skip
-    with then(lambda: write_result(options, found, {})):
+    with then(lambda: write_page(options, found, save=True)):
         if options.json:
             print_json(found.to_json())
         else:
-            print_estimates(found, Terminal())
+            Terminal().show(found._document().blocks)
     return 0
-
-
-def print_estimates(found: PairEstimates, terminal: Terminal) -> None:
-    """Print the estimates and, if there are any, the unsure pairs."""
-    from fastbcubed.results.page import IN_BRIEF
-
-    terminal.show(found._document(IN_BRIEF).blocks)

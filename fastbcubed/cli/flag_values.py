@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -297,16 +297,6 @@ def check_report(options: argparse.Namespace) -> None:
 def say_saved(directory: str) -> None:
     """Print the directory of a saved result, and how to load it in Python."""
     say(f"wrote {directory}; in Python, load it with fastbcubed.load({directory!r})")
-
-
-def write_result(options: argparse.Namespace, found: Any, to_save: Mapping[str, Any], **of_page: Any) -> None:
-    """Write a result to ``--out`` and ``--report``, where requested, and print their paths."""
-    if options.out is not None:
-        found.save(options.out, **to_save)
-        say_saved(options.out)
-    if options.report is not None:
-        found.report(options.report, **of_page, overwrite=True)
-        say(f"wrote {options.report}")
 
 
 def explain_of(text: str | None, flag: str = "--report-explain") -> Any:

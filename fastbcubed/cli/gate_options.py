@@ -26,9 +26,16 @@ def write_page(
     result: Any,
     gates: Sequence[Gate] = (),
     found: Mapping[str, Any] | None = None,
+    *,
+    save: bool = False,
 ) -> None:
-    """Write the report of a result, including `found`, if requested, and print the paths of result and report."""
+    """Write the report of a result, including `found`, if requested, and print the paths of result and report.
+
+    The result is also written to ``--out`` if `save`; otherwise, the library has done so.
+    """
     if getattr(options, "out", None) is not None:
+        if save:
+            result.save(options.out)
         say_saved(options.out)
     if options.report is not None:
         from fastbcubed.results.page import gate_notices, report_of

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the requested clusters and items, opened; if none are requested, print the whole saved result."""
     if is_saved(options) and not _wanted(options):
         found = _result(options)
-        print_json(found.to_json()) if options.json else print_whole(found, Terminal())
+        print_json(found.to_json()) if options.json else _print_whole(found)
         return 0
     opened = open_all(options)
     if options.json:
@@ -165,21 +165,16 @@ def _value(text: str, kind: Any, flag: str) -> Any:
 # Text output
 
 
-def print_whole(found: Any, terminal: Terminal) -> None:
+def _print_whole(found: Any) -> None:
     """Print a saved result in the same form as the command that made it."""
     import fastbcubed as fb
 
+    terminal = Terminal()
     if isinstance(found, fb.Evaluation | fb.Diff | fb.Comparison):
         print_document(found, terminal, WORST_LISTED)
     elif isinstance(found, fb.Sweep):
         from fastbcubed.cli.sweep_command import print_sweep
 
         print_sweep(found, found._leading, terminal)
-    elif isinstance(found, fb.Estimates):
-        from fastbcubed.cli.estimate_command import print_estimates
-
-        print_estimates(found, terminal)
     else:
-        from fastbcubed.cli.estimate_pairs_command import print_estimates as print_pairs
-
-        print_pairs(found, terminal)
+        terminal.show(found._document().blocks)

@@ -13,10 +13,19 @@ from fastbcubed.cli.flag_values import (
     numbers_of,
     read_as,
     read_flags,
-    write_result,
+    say_saved,
 )
 from fastbcubed.cli.options import FILES, WORST_LISTED, add_options, limit_of, number
-from fastbcubed.cli.output import FEW_SLICES, Terminal, call, print_result, say_warnings, then, warnings_said
+from fastbcubed.cli.output import (
+    FEW_SLICES,
+    Terminal,
+    call,
+    print_result,
+    say,
+    say_warnings,
+    then,
+    warnings_said,
+)
 from fastbcubed.errors import Argument, Either, rewording
 
 if TYPE_CHECKING:
@@ -115,10 +124,17 @@ def run(options: argparse.Namespace) -> int:
         chosen = sweep.chosen(**asked, draws=options.draws, seed=options.seed) if options.draws else None
     stages = sweep.stages(best.threshold) if options.stages else None
     leading = Leading(best, chosen, options.merges, stages)
-    to_save = {**asked, "chosen": chosen, "merges": options.merges, "stages": options.stages}
-    with then(
-        lambda: write_result(options, sweep, to_save, **asked, worst=options.merges, stages=options.stages)
-    ):
+    asked["stages"] = options.stages
+
+    def write() -> None:
+        if options.out is not None:
+            sweep.save(options.out, **asked, chosen=chosen, merges=options.merges)
+            say_saved(options.out)
+        if options.report is not None:
+            sweep.report(options.report, **asked, worst=options.merges, overwrite=True)
+            say(f"wrote {options.report}")
+
+    with then(write):
         if options.json:
             print_result(sweep._content(leading, options.rows))
         else:
