@@ -50,7 +50,7 @@ from fastbcubed.results.label_checks import (
     labels_with_spaces,
     several_in_one_label,
 )
-from fastbcubed.results.notices import NOTE, WARNING, Notice
+from fastbcubed.results.notices import NOTE, WARNING, Notice, with_codes
 from fastbcubed.results.slices import name_columns
 from fastbcubed.runtime.arguments import is_path, path_of
 from fastbcubed.runtime.key_partitions import sampled_rows
@@ -873,12 +873,9 @@ MAY_WARN = CODES.keys() - {"counts-as-weights", "few-units", "small-slice", "not
 
 def found_in(ev: Any, codes: Collection[str] = CODES) -> list[dict[str, Any]]:
     """Return an evaluation's warnings and notes with these codes: code, level, message, figures."""
-    return [
-        {"code": code, "level": notice.level, "message": Message(notice.message), **notice.figures}
-        for code, kind in CODES.items()
-        if kind.find is not None and code in codes
-        for notice in kind.find(ev, ev.contingency.n_items)
-    ]
+    finders = {code: CODES[code].find for code in CODES if code in codes}
+    n_items = ev.contingency.n_items
+    return with_codes({code: find(ev, n_items) for code, find in finders.items() if find is not None})
 
 
 def require_code(code: str) -> str:

@@ -28,7 +28,7 @@ from fastbcubed.metrics.metric import beta_of
 from fastbcubed.render.number_formats import amount, count, counted, percent, score_text
 from fastbcubed.results.intervals import Interval, check_level, t_quantile
 from fastbcubed.results.label_checks import FEW_ITEMS, like_nulls, with_spaces
-from fastbcubed.results.notices import NOTE, WARNING, Notice
+from fastbcubed.results.notices import NOTE, WARNING, Notice, with_codes
 from fastbcubed.results.origin import by_names
 from fastbcubed.results.slices import SliceKey
 from fastbcubed.results.warnings import COPY, FEW_UNITS, FLATTERED, give, same_source
@@ -96,11 +96,7 @@ def cautions(
         "nothing-observed": _nothing(estimated),
         "beyond-range": _beyond(estimated, ranges),
     }
-    return [
-        {"code": code, "level": notice.level, "message": Message(notice.message), **notice.figures}
-        for code, notices in found.items()
-        for notice in notices
-    ]
+    return with_codes(found)
 
 
 def _missing(sample: Mapping[str, Any], missing: str, alone: Mapping[str, float]) -> Iterator[Notice]:
@@ -628,15 +624,8 @@ def _of_run(work: _Work, given: Given, touched: Touched, *, paired: bool) -> _Ru
 
 def _of_labels(side: str, sizes: Mapping[str, int]) -> list[dict[str, Any]]:
     """Return warnings of labels that may stand for null, or that differ only in white space."""
-    found = {
-        "labels-like-nulls": like_nulls(side, sizes, noise=False),
-        "labels-with-spaces": with_spaces(side, sizes),
-    }
-    return [
-        {"code": code, "level": notice.level, "message": Message(notice.message), **notice.figures}
-        for code, notices in found.items()
-        for notice in notices
-    ]
+    alike = like_nulls(side, sizes, noise=False)
+    return with_codes({"labels-like-nulls": alike, "labels-with-spaces": with_spaces(side, sizes)})
 
 
 def _left_to_draw(sample: ClusterSample, population_clusters: int | None, sampling: str) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from fastbcubed import kernels
 from fastbcubed.errors import NotKeptError, arg
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.number_formats import count, counted
-from fastbcubed.results.notices import NOTE
+from fastbcubed.results.notices import NOTE, Notice, with_codes
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.threads import blocks
 from fastbcubed.sweep_links.curve import score_of
@@ -110,28 +110,27 @@ class Stages:
     @property
     def notes(self) -> list[dict[str, Any]]:
         """Notes on the links: code, level, message, figures."""
-        return [
-            {"code": code, "level": NOTE, "message": message, **more} for code, message, more in self._notes()
-        ]
-
-    def _notes(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        found = {}
         if self.cut:
             why = (
                 "all links have one score"
                 if self.one_score
                 else f"no link is weaker than threshold {self.shown}"
             )
-            yield "links-cut", (
+            message = (
                 f"Blocking and scoring cannot be separated because {why}: weaker links may have been left "
                 "out, and then their recall counts as lost by blocking. Sweep all candidate links with "
                 "their scores."
-            ), {"n_links": self.n_links}  # fmt: skip
+            )
+            found["links-cut"] = [Notice(NOTE, message, {"n_links": self.n_links})]
         if self.n_unjudged:
-            yield "links-not-judged", (
+            message = (
                 f"{count(self.n_unjudged)} of {counted(self.n_links, 'link')} have an item without a true "
                 "cluster. The truth cannot confirm these links, so they count as wrong; recall gained "
                 "through them counts as regained."
-            ), {"n_unjudged": self.n_unjudged}  # fmt: skip
+            )
+            found["links-not-judged"] = [Notice(NOTE, message, {"n_unjudged": self.n_unjudged})]
+        return with_codes(found)
 
     def table(self) -> Table:
         """Return the table of stages, with the number of links, each recall, and the recall that the stage loses."""
