@@ -28,8 +28,7 @@ from fastbcubed.results.large_tables import apart
 from fastbcubed.results.load import evaluation_of
 from fastbcubed.results.page import IN_BRIEF, Asked, whole
 from fastbcubed.results.save import save_tables, scores_to_save
-from fastbcubed.results.saved_files import in_one
-from fastbcubed.results.slices import IN_JSON, rows_for_json
+from fastbcubed.results.slices import IN_JSON, entry_of_slices
 from fastbcubed.results.standard_errors import warn_of_few, warn_of_units
 from fastbcubed.results.table import Table
 from fastbcubed.results.unit_cells import Units
@@ -91,6 +90,9 @@ class Comparison(ComparedRuns):
 
     __dir__ = documented
     explain = explain_run.explain
+
+    #: the default document of a loaded comparison; None for any other
+    _saved_page: Mapping[str, Any] | None = None
 
     # Differences over all items
 
@@ -345,11 +347,6 @@ class Comparison(ComparedRuns):
         saved = of_data(self._saved_page)
         return replace(saved, title=asked.title or saved.title)
 
-    @cached_property
-    def _saved_page(self) -> Mapping[str, Any] | None:
-        """The default document of a loaded comparison; None for any other."""
-        return None
-
     def _slices_for_json(self) -> dict[str, Any]:
         """Return the rows of the requested slices or, if there are many, those that differ most and their number."""
         cut = {by: each.num_rows for by, each in self._sliced.items() if each.is_large}
@@ -358,8 +355,7 @@ class Comparison(ComparedRuns):
             by: self.slices(self._slicings[by], order_by=order, limit=IN_JSON) if by in cut else each
             for by, each in self._sliced.items()
         }
-        found = {"slices": {by: rows_for_json(each) for by, each in rows.items()}} if rows else {}
-        return found | ({"n_rows": cut} if cut else {})
+        return entry_of_slices(rows) | ({"n_rows": cut} if cut else {})
 
     def save(self, directory: Any) -> None:
         """Write scores, differences, the evaluations of the runs and the report to files that `fastbcubed.load` reads.
@@ -389,14 +385,12 @@ class Comparison(ComparedRuns):
             "coverage": {name: asdict(each) for name, each in self._coverage.items()},
             "own_scores": self._own_scores,
             "cautions": self._differences.warnings,
-            "sliced": {by: table.column_names for by, table in self._sliced.items()},
             "n_sliced": {by: table.num_rows for by, table in self._sliced.items()},
         }
         tables = {"scores": self.scores(), "deltas": with_units(self._deltas().to_arrow(), self._differences)}
-        if self._sliced:
-            tables["slices"] = lambda: in_one(self._sliced)
         runs = {name: scores_to_save(ev) for name, ev in self.runs.items()}
-        save_tables(directory, "comparison", {**self.to_dict(), "runs": runs, "saved": own}, tables)
+        content = {**self.to_dict(), "runs": runs, "saved": own}
+        save_tables(directory, "comparison", content, tables, self._sliced)
 
     @classmethod
     def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Comparison:
@@ -423,10 +417,8 @@ class Comparison(ComparedRuns):
             "_verdict": tuple(own["verdict"]),
             "_saved_page": own["page"],
             "_saved_slices": apart(
-                tables["slices"], own["sliced"], own.get("n_sliced"), head.get("n_rows", ())
-            )
-            if own.get("sliced")
-            else {},
+                tables.get("slices"), own.get("sliced", {}), own.get("n_sliced"), head.get("n_rows", ())
+            ),
             "_ranking": head["ranking"],
             "warnings": from_saved(head["warnings"]),
         }

@@ -143,6 +143,9 @@ OF_RUNS = (
 class ComparisonData(ClusterResult):
     """The runs of a comparison, and the data from which listings and errors of differences are computed."""
 
+    #: the requested slices of a loaded comparison; None for any other
+    _saved_slices: Mapping[str, Table] | None = None
+
     def __init__(
         self,
         runs: Mapping[str, Evaluation],
@@ -273,11 +276,6 @@ class ComparisonData(ClusterResult):
         tables = [ev.contingency for ev in self.runs.values()]
         with Pool() as pool:
             return components_of_tables(tables, self._true_numbers, True, pool)[0]
-
-    @cached_property
-    def _saved_slices(self) -> Mapping[str, Table] | None:
-        """The requested slices of a loaded comparison; None for any other."""
-        return None
 
     @cached_property
     def _slicings(self) -> dict[str, SliceKey]:

@@ -131,16 +131,20 @@ class LargeTable(Table):
 
 
 def apart(
-    whole: pa.Table | StoredTable,
+    whole: pa.Table | StoredTable | None,
     columns: Mapping[str, list[str]],
     numbers: Mapping[str, int] | None = None,
     large: Collection[str] = (),
 ) -> dict[str, Table]:
-    """Return the tables that `in_one` combined, by name, given the columns of each.
+    """Return the tables that `in_one` combined, by name, given the columns of each; none if there are no tables.
 
     In a file, each consists of consecutive rows; `numbers` says how many, and the tables named in `large` are left in
     the file.
     """
+    if whole is None:
+        if columns:
+            raise FileFormatError("it has no table of slices")
+        return {}
     if isinstance(whole, pa.Table):
         return {
             name: Table(whole.filter(pc.equal(whole["by"], name)).select(beside_by(own)).rename_columns(own))

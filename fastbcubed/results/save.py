@@ -36,6 +36,7 @@ from fastbcubed.results.saved_files import (
     ITEMS,
     MANIFEST,
     PAGE,
+    in_one,
     is_large,
     item_table,
     labels_by_code,
@@ -138,12 +139,22 @@ def save(
         _publish(staging, head, files, obsolete)
 
 
-def save_tables(directory: Any, kind: str, content: Mapping[str, Any], tables: Mapping[str, Any]) -> None:
+def save_tables(
+    directory: Any,
+    kind: str,
+    content: Mapping[str, Any],
+    tables: Mapping[str, Any],
+    sliced: Mapping[str, Table] | None = None,
+) -> None:
     """Write a result other than an evaluation: its kind and content as the manifest, and tables by name.
 
     NaN and infinities become null in the manifest; tables keep all values exactly. A table may be a function that
-    yields its parts.
+    yields its parts. The requested slices `sliced` become one table, which `apart` divides again.
     """
+    if sliced is not None:
+        columns = {by: table.column_names for by, table in sliced.items()}
+        content = {**content, "saved": {**content.get("saved", {}), "sliced": columns}}
+        tables = {**tables, "slices": lambda: in_one(sliced)} if sliced else tables
     made = {
         name: table if callable(table) else lambda table=table: [pa.table(table)]
         for name, table in tables.items()

@@ -324,6 +324,11 @@ def rows_for_json(table: Any, limit: int | None = None) -> list[dict[str, Any]]:
     return rows
 
 
+def entry_of_slices(sliced: Mapping[str, Table]) -> dict[str, Any]:
+    """Return the entry of tables of slices in the JSON of a result; empty if there are no slices."""
+    return {"slices": {by: rows_for_json(table) for by, table in sliced.items()}} if sliced else {}
+
+
 def names_element(column: str, element: Element) -> bool:
     """Return whether a column of names, made by `beside`, belongs to this attribute or these bins."""
     return column in (str(element), f"attribute.{element}")

@@ -57,8 +57,7 @@ from fastbcubed.results.intervals import of_difference
 from fastbcubed.results.large_tables import apart
 from fastbcubed.results.page import IN_BRIEF, MESSAGES, Asked
 from fastbcubed.results.save import save_tables
-from fastbcubed.results.saved_files import in_one
-from fastbcubed.results.slices import SliceKey, check_key, name_columns, rows_for_json, slice_name
+from fastbcubed.results.slices import SliceKey, check_key, entry_of_slices, name_columns, slice_name
 from fastbcubed.results.standard_errors import TRUE_CLUSTER
 from fastbcubed.results.table import Table
 from fastbcubed.results.unit_cells import Units
@@ -470,25 +469,23 @@ class EstimatedComparison(Comparison):
         ...     fb.load(directory).best
         'new'
         """
-        own = {"coverage": {name: asdict(each) for name, each in self._coverage.items()},
-               "sliced": {by: table.column_names for by, table in self._sliced.items()}}  # fmt: skip
+        own = {"coverage": {name: asdict(each) for name, each in self._coverage.items()}}
         saved = [self._estimates(name)._to_saved() for name in self]
         runs = from_texts(
             [name for name, each in zip(self, saved, strict=True) for _ in range(each.num_rows)]
         )
-        tables: dict[str, Any] = {
+        tables = {
             "estimates": pa.concat_tables(saved).append_column("run", runs),
             "deltas": with_units(self._deltas().to_arrow(), self._differences),
         }
-        if self._sliced:
-            tables["slices"] = lambda: in_one(self._sliced)
-        save_tables(directory, "estimated_runs", {**self.to_dict(), "saved": own}, tables)
+        content = {**self.to_dict(), "saved": own}
+        save_tables(directory, "estimated_runs", content, tables, self._sliced)
 
     @classmethod
     def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> EstimatedComparison:
         """Return the comparison that `save` wrote."""
         whole, own = tables["estimates"], head["saved"]
-        sliced = apart(tables["slices"], own["sliced"]) if own["sliced"] else {}
+        sliced = apart(tables.get("slices"), own["sliced"])
         runs = {
             name: Estimates._restored(content, {"estimates": _rows_of(whole, name)})
             for name, content in head["runs"].items()
@@ -527,11 +524,7 @@ class EstimatedComparison(Comparison):
             "ranking": self._ranking,
             "warnings": self.warnings,
             "runs": {name: self._estimates(name).to_dict() for name in self},
-            **(
-                {"slices": {by: rows_for_json(table) for by, table in self._sliced.items()}}
-                if self._sliced
-                else {}
-            ),
+            **entry_of_slices(self._sliced),
         }
 
     @cached_property

@@ -48,8 +48,7 @@ from fastbcubed.results.load import beta_in
 from fastbcubed.results.page import IN_BRIEF, Asked
 from fastbcubed.results.result import Result
 from fastbcubed.results.save import save_tables
-from fastbcubed.results.saved_files import in_one
-from fastbcubed.results.slices import SliceKey, beside, check_key, name_columns, rows_for_json, slice_name
+from fastbcubed.results.slices import SliceKey, beside, check_key, entry_of_slices, name_columns, slice_name
 from fastbcubed.results.table import Table, refuse_table_verb
 from fastbcubed.results.warnings import from_saved
 from fastbcubed.runtime.object_attributes import documented
@@ -359,11 +358,7 @@ class Estimates(Result):
         ...     fb.load(directory).overall["precision"] < 1
         True
         """
-        tables: dict[str, Any] = {"estimates": self._to_saved()}
-        if self.sliced:
-            tables["slices"] = lambda: in_one(self.sliced)
-        columns = {by: table.column_names for by, table in self.sliced.items()}
-        save_tables(directory, "estimates", {**self.to_dict(), "saved": {"sliced": columns}}, tables)
+        save_tables(directory, "estimates", self.to_dict(), {"estimates": self._to_saved()}, self.sliced)
 
     def _to_saved(self) -> pa.Table:
         """Return the table of scores, with the figures from which a loaded result recomputes intervals."""
@@ -387,7 +382,7 @@ class Estimates(Result):
         ranges = {each.name: (each.low, each.high) for each in choose(list(own), definition["beta"])[0]}
         sides = {side: head[side] for side in ("sample", "prediction")}
         rest = definition["level"], texts_in(head["not_computed"]), head.get("reading", dict.fromkeys(sides))
-        sliced = apart(tables["slices"], head["saved"]["sliced"]) if "slices" in tables else {}
+        sliced = apart(tables.get("slices"), head.get("saved", {}).get("sliced", {}))
         return cls(
             own, ranges, head["summary"], definition, sides, from_saved(head["warnings"]), *rest, sliced
         )
@@ -403,11 +398,7 @@ class Estimates(Result):
             "warnings": self.warnings,
             "not_computed": self.not_computed,
             "reading": self.reading,
-            **(
-                {"slices": {by: rows_for_json(table) for by, table in self.sliced.items()}}
-                if self.sliced
-                else {}
-            ),
+            **entry_of_slices(self.sliced),
         }
 
     def _document(self, asked: Asked | None = None) -> Document:

@@ -15,7 +15,7 @@ from fastbcubed.inputs.links import JoinedLinks
 from fastbcubed.results.large_tables import apart
 from fastbcubed.results.load import evaluation_of
 from fastbcubed.results.save import save_tables, scores_to_save
-from fastbcubed.results.saved_files import NotKept, in_one, metrics_by_name
+from fastbcubed.results.saved_files import NotKept, metrics_by_name
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.saved_figures import NUMBER, require_shape, texts_in, with_nan
 from fastbcubed.sweep_links.curve import Kept, StoredCurve
@@ -46,7 +46,7 @@ def save(sweep: Any, directory: Any, leading: Leading) -> None:
     """Write a sweep and the results that it shows; see `Sweep.save`."""
     best, chosen, merges, _ = leading
     assert best is not None
-    tables: dict[str, Any] = {
+    tables = {
         "curve": lambda: curve_in_parts(sweep),
         "clusters": sweep.at(best.threshold).to_table(),
         "merges": sweep.merges(limit=LISTED),
@@ -54,8 +54,6 @@ def save(sweep: Any, directory: Any, leading: Leading) -> None:
         "weakest_links": sweep.weakest_links(limit=LISTED),
         "points": sweep.points(),
     }
-    if sweep.sliced:
-        tables["slices"] = lambda: in_one(sweep.sliced)
     links, named = sweep.links, [best.threshold]
     named += [] if chosen is None else [chosen.threshold_low, chosen.threshold_high]
     own = {
@@ -65,12 +63,12 @@ def save(sweep: Any, directory: Any, leading: Leading) -> None:
         "precision": links.precision.str,
         "metrics": [[metric.name for metric in each] for each in (sweep.metrics, sweep.others)],
         "weighted": sweep._curve.weighted,
-        "sliced": {by: table.column_names for by, table in sweep.sliced.items()},
         "points": [sweep._point(threshold) for threshold in named],
         "as_good": [sweep._point(threshold) for threshold in best.as_good],
         "merges": None if merges is None else min(merges, LISTED),
     }
-    save_tables(directory, "sweep", {**sweep._content(leading), "saved": own}, tables)
+    content = {**sweep._content(leading), "saved": own}
+    save_tables(directory, "sweep", content, tables, sweep.sliced)
 
 
 def restored(cls: type[Any], head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Any:
@@ -93,7 +91,7 @@ def restored(cls: type[Any], head: Mapping[str, Any], tables: Mapping[str, pa.Ta
     order = np.broadcast_to(np.int64(0), head["items"])
     tree = MergeTree(order, lacking, lacking, lacking, points, lacking, ascending)
     metrics, others = (metrics_by_name(names, ev.beta, ev.definition) for names in own["metrics"])
-    sliced = apart(tables["slices"], own["sliced"]) if own["sliced"] else {}
+    sliced = apart(tables.get("slices"), own["sliced"])
     found = cls(
         links,
         tree,
