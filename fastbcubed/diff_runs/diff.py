@@ -18,9 +18,9 @@ from fastbcubed.diff_runs.judgement import Judgement, label, weighed_by
 from fastbcubed.diff_runs.vocabulary import (
     NAMES,
     SIDES,
-    as_noise,
     as_policies,
     asked_slices,
+    by_place,
     in_words_of_a_diff,
     meant,
     renamed_slices,
@@ -212,7 +212,7 @@ def diff(
         known = one_side(truth, asked, weight, False)
     unmatched = as_policies(unmatched, baseline, experiment)
     with weighed_by(known), in_words_of_a_diff():
-        policies = Policies.of(unmatched, nulls, duplicates, as_noise(noise))
+        policies = Policies.of(unmatched, nulls, duplicates, by_place(noise, "noise", "label"))
         request = Request(
             Given(
                 baseline, experiment, columns["item"][0], columns["cluster"][0], weight, table, attributes, overlapping,

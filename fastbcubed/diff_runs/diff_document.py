@@ -54,7 +54,7 @@ from fastbcubed.results.evaluation_document import (
     scores_grid,
     steps_grid,
 )
-from fastbcubed.results.evaluation_text import definition, rows_lines
+from fastbcubed.results.evaluation_text import definition, lines_of_names, rows_lines
 from fastbcubed.results.intervals import named_ends, of_slice
 from fastbcubed.results.page import (
     IN_BRIEF,
@@ -99,8 +99,9 @@ def document(diff: DiffWithIds, asked: Asked = IN_BRIEF) -> Document:
     facts = [(side.capitalize(), names.get(side) or f"the {side}") for side in SIDES]
     facts += [("Truth", truth)] if (truth := names.get("truth")) else []
     facts.append(("Compared", counted(diff.evaluation.contingency.n_items, "item")))
+    items = counted(diff.summary["baseline"]["items"], "item")
     head = [
-        Only("text", [Prose(_heading(diff), "title")]),
+        Only("text", [Prose([f"Diff of {items}", *lines_of_names(names)], "title")]),
         Only("page", [Facts(facts, "sides", ("true", "pred", "", "")[: len(facts)])]),
     ]
     return Document("diff", asked.title or f"From {stems[0]} to {stems[1]}", head, _sections(diff, asked))
@@ -307,13 +308,6 @@ def _iq(diff: DiffWithIds) -> str:
 
 
 # -- Tables ----------------------------------------------------------------------------------------
-
-
-def _heading(diff: DiffWithIds) -> list[str]:
-    lines = [f"Diff of {counted(diff.summary['baseline']['items'], 'item')}"]
-    if any(name not in (None, f"the {side}") for side, name in diff.names.items()):
-        lines += [f"  {side:<12}{label(name)}" for side, name in diff.names.items() if name]
-    return lines
 
 
 def _sides(diff: DiffWithIds) -> Grid:

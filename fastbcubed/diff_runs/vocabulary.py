@@ -87,15 +87,10 @@ def as_policies(unmatched: Any, baseline: Any, experiment: Any) -> Any:
     """Return policies for missing items by an evaluation's sides; by default, items without links are singletons."""
     if unmatched is None:
         return {"truth": default_for_truth_only(experiment), "prediction": default_for_truth_only(baseline)}
-    return _by_place(unmatched, "unmatched", "policy")
+    return by_place(unmatched, "unmatched", "policy")
 
 
-def as_noise(noise: Any) -> Any:
-    """Return noise labels by an evaluation's names of the sides."""
-    return _by_place(noise, "noise", "label")
-
-
-def _by_place(given: Any, name: str, what: str) -> Any:
+def by_place(given: Any, name: str, what: str) -> Any:
     """Return a mapping from sides of a diff with an evaluation's names of the sides; anything else as given."""
     if not isinstance(given, Mapping):
         return given

@@ -219,12 +219,11 @@ def title_lines(evaluation: EvaluationData) -> list[str]:
     ]
 
 
-def lines_of_names(names: Mapping[str, str]) -> list[str]:
-    """Return lines with the names of both sides, if known, to go below a title."""
-    both = {side: names.get(side) or "" for side in ("truth", "prediction")}
-    if all(name in ("", f"the {side}") for side, name in both.items()):
+def lines_of_names(names: Mapping[str, str | None]) -> list[str]:
+    """Return lines with the names of the sides, if any side was named, to go below a title."""
+    if all(name in (None, "", f"the {side}") for side, name in names.items()):
         return []
-    return [f"  {side:<12}{label(name)}" for side, name in both.items()]
+    return [f"  {side:<12}{label(name)}" for side, name in names.items() if name]
 
 
 def if_otherwise(ev: EvaluationData) -> Iterator[str]:

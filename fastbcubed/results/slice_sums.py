@@ -260,7 +260,7 @@ class SortedSums:
         self._waiting += part.nbytes
         if self._waiting <= max(self._room, 2 * self._least):
             return
-        whole = self._in_one()
+        whole = self.in_one()
         self._waiting = self._least = whole.nbytes
         if self._spill is not None and 2 * whole.nbytes > self._room:
             self._to_disk(whole)
@@ -278,7 +278,7 @@ class SortedSums:
         self._parts, self._waiting, self._least = [], 0, 0
         self._runs.put([whole])
 
-    def _in_one(self) -> Part:
+    def in_one(self) -> Part:
         """Return the parts in memory as one, and empty the list."""
         parts, self._parts = self._parts, []
         if len(parts) == 1:
@@ -287,16 +287,12 @@ class SortedSums:
         codes = np.split(cut.codes, np.cumsum([len(part) for part in parts])[:-1])
         return Part(pa.table(dict(cut.values)), _added(codes, parts, cut.n_slices))
 
-    def added_up(self) -> Part:
-        """Return all sums as one part, if none are on disk, and empty this object."""
-        return self._in_one()
-
     def all(self) -> Iterator[Part]:
         """Yield all slices in ascending order, in parts."""
         if self._runs is None:
-            return self._in_one().in_chunks(CHUNK)
+            return self.in_one().in_chunks(CHUNK)
         if self._parts:
-            self._to_disk(self._in_one())
+            self._to_disk(self.in_one())
         return self._runs.all()
 
 

@@ -28,7 +28,7 @@ from fastbcubed.render.document import (
     Section,
 )
 from fastbcubed.render.number_formats import amount, count, counted, label, not_computed, percent, score_text
-from fastbcubed.results.evaluation_text import HEADLINE
+from fastbcubed.results.evaluation_text import HEADLINE, lines_of_names
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.gates import (
     Bound,
@@ -576,9 +576,7 @@ def heading(estimates: Estimates) -> list[str]:
         f"Scores of a prediction of {counted(pred['n_items'], 'item')} in {counted(pred['n_clusters'], 'cluster')}, "
         f"estimated from {drawn} ({counted(sample['n_items'], 'item')})."
     ]
-    if any(name != f"the {side}" for side, name in estimates.names.items()):
-        lines += [f"  {side:<12}{label(name)}" for side, name in estimates.names.items()]
-    return lines
+    return [*lines, *lines_of_names(estimates.names)]
 
 
 def said(estimates: Estimates) -> list[str]:

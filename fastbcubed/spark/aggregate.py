@@ -195,7 +195,7 @@ def added(parts: list[Sums], question: Question) -> Sums:
         own = [part.slices[k] for part in parts if part.slices]
         for each in own:
             sums.add(each)
-        slices += [sums.added_up()] if own else []
+        slices += [sums.in_one()] if own else []
     return Sums(
         {name: sum(part.counts[name] for part in parts) for name in parts[0].counts},
         {

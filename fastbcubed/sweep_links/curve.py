@@ -600,7 +600,7 @@ def best_point(curve: Curve, name: str, where: str | Iterable[str] | None) -> Be
         raise OptionError(
             f"{known} is undefined or infinite at every threshold{where_said}; name another score or cost"
         )
-    if cost is not None or not is_higher_better(known):
+    if cost is not None or METRICS[known].best == "lower":
         np.negative(values, out=values)
     values[~allowed] = -np.inf
     point = first_highest(values, least=1.0 if cost is None else 0.0)  # costs have no common scale
@@ -666,11 +666,6 @@ def known_score(curve: Curve, name: str) -> str:
     if METRICS[known].best == "neither":
         raise MetricError(f"{known} has no direction; name a score that has a best value")
     return known
-
-
-def is_higher_better(name: str) -> bool:
-    """Return whether higher values of a score are better."""
-    return METRICS[name].best == "higher"
 
 
 def _nearest(curve: Curve, conditions: list[Condition]) -> str:

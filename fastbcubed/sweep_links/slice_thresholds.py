@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fastbcubed.errors import MetricError, OptionError, SliceError
 from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.registry import METRICS
 from fastbcubed.results.slices import (
     SliceKey,
     beside,
@@ -25,7 +26,7 @@ from fastbcubed.results.slices import (
 from fastbcubed.results.standard_errors import standard_error
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.threads import Pool
-from fastbcubed.sweep_links.curve import Curve, Kept, best_point, family_of, is_higher_better, known_score
+from fastbcubed.sweep_links.curve import Curve, Kept, best_point, family_of, known_score
 from fastbcubed.sweep_links.level_sums import SumsOnDemand
 from fastbcubed.sweep_links.merge_tree import Subset, Subsets
 from fastbcubed.sweep_links.unit_sums import UnitSums
@@ -82,7 +83,8 @@ def _of_slice(
     with suppress(OptionError):  # no threshold meets the conditions in this slice, or it has no such score
         point = best_point(curve, name, where).point
         at_best = {each: float(value) for each, value in curve.at(point, *names).items()}
-        cost = at_best[name] - shared if is_higher_better(name) else shared - at_best[name]
+        higher = METRICS[name].best == "higher"
+        cost = at_best[name] - shared if higher else shared - at_best[name]
         threshold, own = float(curve.thresholds[point]), {**at_best}
     # each figure: its value, its score, and its point, or the two points between which it is a difference
     figures: dict[str, tuple[float | None, str, tuple[int | None, ...]]] = {
