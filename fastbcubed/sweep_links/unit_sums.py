@@ -27,10 +27,9 @@ from fastbcubed.metrics.sums_by_unit import (
 )
 from fastbcubed.results.influences import Errors, is_mean, share_of_one_mean, slopes
 from fastbcubed.results.standard_errors import (
+    Found,
     are_uneven,
-    error_and_freedom,
     error_not_drawn,
-    freedom_of,
     powers_of,
     standard_error,
 )
@@ -375,16 +374,15 @@ class UnitSums:
         def score(totals: Floats) -> float:
             return float(self._score(metric, totals[:, None])[0])
 
-        units = units_of_weight(self.weight)
-        value, mean = self.curve.figures(metric.name, np.array([point])), is_mean(metric)
-        error = float(standard_error(np.sum(moved**2), self.n_units, value)[0])
+        def effective(metric: Metric) -> float:
+            return units.effective if mean else effective_units(self._by_unit(metric, point), score)
+
+        units, mean = units_of_weight(self.weight), is_mean(metric)
         largest = units.largest_share if mean else self._largest_share(metric, point)
         not_drawn = error_not_drawn(metric, largest, self._share_of_one_mean(metric, point))
-        if error == 0:
-            df = units.effective if mean else effective_units(self._by_unit(metric, point), score)
-        else:
-            df = float(error_and_freedom(powers_of(moved), self.n_units, **freedom_of(metric))[1])
-        return Errors({metric.name: error}, {metric.name: df}, {metric.name: not_drawn}, units)
+        value = self.curve.at(point, metric.name)[metric.name]
+        row = metric, powers_of(moved), self.n_units, value, not_drawn
+        return Errors(*Found.by_name([row], effective), units)
 
     def _share_of_one_mean(self, metric: Metric, point: int) -> float:
         if metric.slopes is None:
