@@ -23,7 +23,7 @@ from fastbcubed.sweep_links.curve_chart import curve_content
 from fastbcubed.sweep_links.sweep_result import Sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from types import ModuleType
 
     import altair
@@ -82,8 +82,7 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
         )
     content["scores"] = found
     if len(content["names"]) == 2:
-        chart = plots.crossed_chart(content, found[-1])
-        return _as_altair(plots.finished(chart, _by(content), about_slices(content)))
+        return _drawn(plots.crossed_chart(content, found[-1]), _by(content["names"]), about_slices(content))
     if not content["rows"]:
         raise SliceError(f"there is no slice by {slice_name(by)}")
     panels = [
@@ -91,7 +90,7 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
         for k, name in enumerate(found)
     ]
     chart = panels[0] if len(panels) == 1 else plots.beside(panels)
-    return _as_altair(plots.finished(chart, _by(content), about_slices(content)))
+    return _drawn(chart, _by(content["names"]), about_slices(content))
 
 
 def sizes(ev: Evaluation) -> altair.Chart:
@@ -117,7 +116,7 @@ def sizes(ev: Evaluation) -> altair.Chart:
     from fastbcubed.results.chart_data import size_rows
 
     of = "memberships" if ev.contingency.overlapping else "items"
-    return _as_altair(plots.finished(plots.sizes_chart(size_rows(ev), of), "Cluster sizes"))
+    return _drawn(plots.sizes_chart(size_rows(ev), of), "Cluster sizes")
 
 
 def lorenz(ev: Evaluation) -> altair.Chart:
@@ -142,8 +141,7 @@ def lorenz(ev: Evaluation) -> altair.Chart:
     plots = _plots("lorenz", ev, Evaluation)
     from fastbcubed.results.chart_data import lorenz_curves
 
-    chart = plots.lorenz_chart(lorenz_curves(ev))
-    return _as_altair(plots.finished(chart, "How concentrated the errors are"))
+    return _drawn(plots.lorenz_chart(lorenz_curves(ev)), "How concentrated the errors are")
 
 
 def outcomes(ev: Evaluation) -> altair.Chart:
@@ -173,7 +171,7 @@ def outcomes(ev: Evaluation) -> altair.Chart:
         plots.titled(plots.outcomes_chart(rows, side), title, text)
         for side, (title, text) in OUTCOMES.items()
     ]
-    return _as_altair(plots.finished({"vconcat": panels, "resolve": {"scale": {"color": "independent"}}}))
+    return _drawn({"vconcat": panels, "resolve": {"scale": {"color": "independent"}}})
 
 
 def repairs(ev: Evaluation, *, limit: int = 20) -> altair.Chart:
@@ -207,10 +205,8 @@ def repairs(ev: Evaluation, *, limit: int = 20) -> altair.Chart:
     rows = ev.repairs(limit=limit).to_pylist()
     if not rows:
         raise MetricError("there is nothing to repair: no cluster costs anything")
-    chart = plots.repairs_chart(rows, ev.overall["f1"])
-    return _as_altair(
-        plots.finished(chart, "F1 after each repair", "Repairs that match the truth, largest gain first.")
-    )
+    note = "Repairs that match the truth, largest gain first."
+    return _drawn(plots.repairs_chart(rows, ev.overall["f1"]), "F1 after each repair", note)
 
 
 def changes(diff: Diff, by: SliceKey | None = None) -> altair.Chart:
@@ -238,14 +234,12 @@ def changes(diff: Diff, by: SliceKey | None = None) -> altair.Chart:
     plots = _plots("changes", diff, Diff)
     if by is None:
         of = "weight" if diff.evaluation.contingency.weighted else "items"
-        chart = plots.changes_chart(diff.changes().to_pylist(), of)
-        return _as_altair(plots.finished(chart, "Outcomes of the clusters"))
+        return _drawn(plots.changes_chart(diff.changes().to_pylist(), of), "Outcomes of the clusters")
     rows = diff.slices(by, order_by="change", limit=20)
     names = name_columns(rows.column_names)
     shown = [{**row, "slice": [row[name] for name in names]} for row in rows.to_pylist()]
-    title = f"Change by {' and '.join(map(label, names))}"
     note = "Summed over all slices, these are the split rate and the merge rate."
-    return _as_altair(plots.finished(plots.slice_changes_chart(shown), title, note))
+    return _drawn(plots.slice_changes_chart(shown), f"Change by {' and '.join(map(label, names))}", note)
 
 
 def estimates(result: Estimates | PairEstimates) -> altair.Chart:
@@ -274,7 +268,7 @@ def estimates(result: Estimates | PairEstimates) -> altair.Chart:
 
     plots = _plots("estimates", result, Estimates, PairEstimates)
     for chart in charts_of(result._document(IN_BRIEF).blocks):
-        return _as_altair(plots.finished(plots.intervals_chart(*chart.data), chart.title, chart.text))
+        return _drawn(plots.intervals_chart(*chart.data), chart.title, chart.text)
     raise MetricError("no estimated score ranges from 0 to 1, so there is nothing to draw")
 
 
@@ -321,10 +315,10 @@ def deltas(cmp: Comparison, by: SliceKey | None = None) -> altair.Chart:
         if not found:
             raise SliceError(f"there is no slice by {slice_name(by)}")
         chart = page.slices_chart(cmp, slice_name(by), names, scores, found, 0)
-        return _as_altair(plots.finished(plots.slice_deltas_chart(*chart.data), chart.title, chart.text))
+        return _drawn(plots.slice_deltas_chart(*chart.data), chart.title, chart.text)
     rows = list(page.deltas_of(cmp))
     title = page.difference_from(cmp, cmp.experiments[0] if len(cmp.experiments) == 1 else None)
-    return _as_altair(plots.finished(plots.deltas_chart(rows), title, page.about_deltas(rows)))
+    return _drawn(plots.deltas_chart(rows), title, page.about_deltas(rows))
 
 
 def thresholds(sweep: Sweep) -> altair.Chart:
@@ -355,7 +349,7 @@ def thresholds(sweep: Sweep) -> altair.Chart:
         raise MetricError(
             "the sweep has no score that ranges from 0 to 1; sweep with precision, recall or f1"
         )
-    return _as_altair(plots.finished(plots.thresholds_chart(curve), "Scores by threshold"))
+    return _drawn(plots.thresholds_chart(curve), "Scores by threshold")
 
 
 def precision_recall(sweep: Sweep) -> altair.Chart:
@@ -387,7 +381,7 @@ def precision_recall(sweep: Sweep) -> altair.Chart:
             "the curve needs precision, recall and f1, but the sweep lacks some of them; name them in "
             f"{arg('metrics', ...)}"
         )
-    return _as_altair(plots.finished(plots.precision_recall_chart(curve), "Precision by recall"))
+    return _drawn(plots.precision_recall_chart(curve), "Precision by recall")
 
 
 def _plots(name: str, result: Any, *kinds: type) -> ModuleType:
@@ -402,12 +396,14 @@ def _plots(name: str, result: Any, *kinds: type) -> ModuleType:
     return plots
 
 
-def _as_altair(chart: Mapping[str, Any]) -> altair.Chart:
-    """Return a specification as an object that notebooks show and that has `save`."""
+def _drawn(chart: Mapping[str, Any], title: str | None = None, note: str = "") -> altair.Chart:
+    """Return a specification in the common style, as an object that notebooks show and that has `save`."""
     import altair  # takes a second, so only when needed
 
-    return altair.Chart.from_dict(dict(chart))
+    from fastbcubed.render.plots import finished
+
+    return altair.Chart.from_dict(finished(dict(chart), title, note))
 
 
-def _by(content: Mapping[str, Any]) -> str:
-    return f"By {' and '.join(map(label, content['names']))}"
+def _by(names: Iterable[str]) -> str:
+    return f"By {' and '.join(map(label, names))}"

@@ -160,12 +160,12 @@ def _show_item(ev: Evaluation, terminal: Terminal, mentions: _Mentions, item: An
         terminal.line(textwrap.shorten(text.strip(), 76, placeholder=" …").join(("  ", "")))
 
 
-def _members(ev: Evaluation, side: str, cluster: Any, limit: int = 3) -> list[Any]:
+def _members(ev: Evaluation, side: str, cluster: Any) -> list[Any]:
     import pyarrow.compute as pc
 
     items = ev.items()
     same = items.filter(pc.equal(items[f"{side}_cluster"], cluster))
-    found: list[Any] = same["item"].slice(0, limit).to_pylist()
+    found: list[Any] = same["item"].slice(0, 3).to_pylist()
     return found
 
 

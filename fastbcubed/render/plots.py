@@ -66,6 +66,8 @@ WIDTH, ROW = 250, 20
 NOTE, PER_LETTER = 64, 5
 #: Maximum characters of a name on an axis.
 LONGEST = 32
+#: Maximum number of slices in a chart, and of values of either attribute in a heat map.
+DRAWN, CROSSED = 20, 14
 #: Values that differ by at most this much are the same on an axis.
 ROUNDING = 1e-9
 #: Pixels between the upper end of an axis and the edge of a clipped plot, so that a line at this end is drawn whole.
@@ -235,9 +237,7 @@ def scores_chart(verdict: Row) -> Spec:
     return layers(*drawn, width=WIDTH, height=30 * len(scores))
 
 
-def slices_chart(
-    slicing: Row, score: str, *, most: int = 20, longest: int = LONGEST, width: int = WIDTH
-) -> Spec:
+def slices_chart(slicing: Row, score: str, *, longest: int = LONGEST, width: int = WIDTH) -> Spec:
     """Return a dot plot of a score by slice, with intervals and a dashed line for all items.
 
     The axis covers all scores of the slices; intervals that extend beyond it end in arrows. Names have at most
@@ -246,10 +246,10 @@ def slices_chart(
     rows = [
         {"at": at, "value": row[score], "few": bool(row["few"]), "low": row.get(f"{score}_low"),
          "high": row.get(f"{score}_high"), "items": row.get("n_items"), "name": ", ".join(map(label, row["slice"]))}
-        for at, row in enumerate(row for row in _charted(slicing, most) if row.get(score) is not None)
+        for at, row in enumerate(row for row in _charted(slicing) if row.get(score) is not None)
     ]  # fmt: skip
     spans, overall = intervals_of(rows, "at", "few"), slicing["overall"].get(score)
-    reached = {each: _reached(slicing, each, most) for each in (score, *slicing.get("scores", ()))}
+    reached = {each: _reached(slicing, each) for each in (score, *slicing.get("scores", ()))}
     alike = [ends for ends in reached.values() if 0 <= min(ends) and max(ends) <= 1]
     domain = domain_of(chain(*alike) if reached[score] in alike else reached[score])
     y = shown("at:O", title=None, axis=None)
@@ -282,21 +282,21 @@ def slices_chart(
     return layers(*drawn, width=width, height=max(2, len(rows)) * ROW)
 
 
-def _charted(slicing: Row, most: int) -> list[Row]:
+def _charted(slicing: Row) -> list[Row]:
     """Return the costliest slices, sorted by value if these are numbers, times or ranges, otherwise by cost."""
 
     def cost(row: Row) -> float:
         return sum(row.get(f"{name}_loss") or 0.0 for name in ("precision", "recall"))
 
-    rows = sorted(slicing["rows"], key=cost, reverse=True)[:most]
+    rows = sorted(slicing["rows"], key=cost, reverse=True)[:DRAWN]
     names = [row["slice"] for row in rows]
     ordered = all(len(name) == 1 and (name[0] is None or LEADING.match(label(name[0]))) for name in names)
     return sorted(rows, key=lambda row: _in_order(row["slice"][0])) if ordered and slicing["by"] else rows
 
 
-def _reached(slicing: Row, score: str, most: int) -> list[float]:
+def _reached(slicing: Row, score: str) -> list[float]:
     """Return the values of a score that a chart must cover: overall, by slice, and interval ends of larger slices."""
-    rows = [row for row in _charted(slicing, most) if row.get(score) is not None]
+    rows = [row for row in _charted(slicing) if row.get(score) is not None]
     sure = [row.get(f"{score}_{end}") for row in rows if not row["few"] for end in ("low", "high")]
     found = [*(row[score] for row in rows), slicing["overall"].get(score), *sure]
     return [value for value in found if value is not None and math.isfinite(value)] or [0.0, 1.0]
@@ -312,10 +312,10 @@ def intervals_chart(estimated: Row) -> Spec:
     return slices_chart({"by": "", "rows": rows, "overall": {}}, "estimate", longest=48)
 
 
-def crossed_chart(slicing: Mapping[str, Any], score: str, *, most: int = 14) -> Spec:
+def crossed_chart(slicing: Mapping[str, Any], score: str) -> Spec:
     """Return a heat map of a score by two attributes: darker cells lose more, small slices are grey."""
     rows = slicing["rows"]
-    firsts, seconds = (_heaviest(rows, at, most) for at in (0, 1))
+    firsts, seconds = (_heaviest(rows, at) for at in (0, 1))
     cells = [
         {"first": label(row["slice"][0]), "second": label(row["slice"][1]), "items": row["n_items"],
          "a": firsts[a], "b": seconds[b], "value": row[score], "loss": 1 - row[score], "few": bool(row["few"]),
@@ -447,13 +447,13 @@ def _two_digits(value: float) -> str:
     return "1" if value == 1 else f"{math.floor(value * 100) / 100:.2f}".removeprefix("0")
 
 
-def _heaviest(rows: Iterable[Row], at: int, most: int) -> dict[str, int]:
+def _heaviest(rows: Iterable[Row], at: int) -> dict[str, int]:
     """Return the values of an attribute that have most items, each with its position on the axis."""
     items: dict[str, int] = {}
     for row in rows:
         name = label(row["slice"][at])
         items[name] = items.get(name, 0) + row["n_items"]
-    kept = sorted(items, key=lambda name: -items[name])[:most]
+    kept = sorted(items, key=lambda name: -items[name])[:CROSSED]
     return {name: place for place, name in enumerate(sorted(kept, key=_in_order))}
 
 
@@ -493,11 +493,11 @@ def _turned(row: Row) -> dict[str, Any]:
     return {**row, **{end: -row[other] for end, other in ends.items() if row.get(other) is not None}}
 
 
-def slice_deltas_chart(rows: Sequence[Row], score: str, of_all: float | None, most: int = 20) -> Spec:
+def slice_deltas_chart(rows: Sequence[Row], score: str, of_all: float | None) -> Spec:
     """Return a forest plot of a score's differences by slice, hollow if they may be chance, grey if there is none."""
     own, names = [], []
     several = len({row["run"] for row in rows}) > 1
-    for row in rows[:most]:
+    for row in rows[:DRAWN]:
         if row["delta"] is not None:
             own.append(row)
             name = ", ".join(map(label, row["slice"]))
@@ -539,12 +539,12 @@ def _forest(rows: Sequence[Row], names: Sequence[str], title: str, of_all: float
     return layers(*drawn, width=WIDTH, height=max(2, len(rows)) * ROW)
 
 
-def slice_changes_chart(rows: Sequence[Row], most: int = 20) -> Spec:
+def slice_changes_chart(rows: Sequence[Row]) -> Spec:
     """Return the split and merge rates of each slice as stacked bars."""
-    names = [short(", ".join(map(label, row["slice"])), 32) for row in rows[:most]]
+    names = [short(", ".join(map(label, row["slice"])), 32) for row in rows[:DRAWN]]
     bars = [
         {"at": at, "name": names[at], "kind": kind, "change": row[f"{kind}_change"] or 0.0}
-        for at, row in enumerate(rows[:most])
+        for at, row in enumerate(rows[:DRAWN])
         for kind in ("split", "merge")
     ]
     colour = mapped("kind:N", {"split": LIGHT.split, "merge": LIGHT.merged})
