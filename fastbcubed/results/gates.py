@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from typing import Any, NamedTuple
@@ -51,8 +51,8 @@ COMMA = re.compile(r"(?<!\\),(?!\s*[^,=]*\)\s*(?:,|$))")
 BIN = re.compile(r"-?\d+(-| to )-?\d+|\[.*\)|(<|>=)-?[\d.]+")
 
 Row = Mapping[str, Any]
-#: Function that returns the rows of a slicing by attributes or bins, and the names of the attribute columns.
-SlicesBy = Callable[[tuple[Element, ...]], tuple[Collection[Row], list[str]]]
+#: Function that returns the table of a slicing by attributes or bins.
+SlicesBy = Callable[[tuple[Element, ...]], Table]
 
 
 @dataclass(frozen=True)
@@ -420,32 +420,16 @@ def size_in(summary: Mapping[str, Mapping[str, Any]], name: str) -> float:
 MOST_LOOKED_AT = 1 << 14
 
 
-class _Rows(Collection[Row]):
-    """The rows of a table, of which only some are in memory at a time."""
-
-    def __init__(self, table: Any) -> None:
-        self._table = table
-
-    def __len__(self) -> int:
-        return int(self._table.num_rows)
-
-    def __iter__(self) -> Iterator[Row]:
-        return (row for some in self._table._batches() for row in some.to_pylist())
-
-    def __contains__(self, row: object) -> bool:
-        return any(each == row for each in self)
-
-
 def slices_of(ev: Any, *, errors: bool = False) -> SlicesBy:
     """Return a function that returns an evaluation's slices by some attributes, crossed in any order."""
 
-    def slices(names: tuple[Element, ...]) -> tuple[Collection[Row], list[str]]:
+    def slices(names: tuple[Element, ...]) -> Table:
         known = (each for each in ev.sliced.values() if same_slicing(name_columns(each.column_names), names))
-        table = None if errors else next(known, None)
+        table: Table | None = None if errors else next(known, None)
         if table is None:
             # estimates always have errors of slices, and no such option
             table = ev.slices(names[0] if len(names) == 1 else names, **({"errors": True} if errors else {}))
-        return _Rows(table), name_columns(table.column_names)
+        return table
 
     return slices
 
@@ -466,14 +450,19 @@ def value_in_slice(bound: Bound, slices: SlicesBy) -> float:
 
 def slice_of(bound: Bound, slices: SlicesBy) -> Row:
     """Return the row of a slice; raise SliceError if it does not exist."""
-    rows, columns = slices(bound.by)
+    table = slices(bound.by)
+    columns = name_columns(table.column_names)
     keys = {column: name for column in columns for name in bound.by if names_element(column, name)}
-    for row in rows:
+
+    def rows() -> Iterator[Row]:  # of which only some are in memory at a time
+        return (row for some in table._batches() for row in some.to_pylist())
+
+    for row in rows():
         if all(label(row[column]) == bound.where[name] for column, name in keys.items()):
             return row
-    known = [",".join(label(row[column]) for column in keys) for row in islice(rows, MOST_LOOKED_AT)]
+    known = [",".join(label(row[column]) for column in keys) for row in islice(rows(), MOST_LOOKED_AT)]
     raise SliceError(
-        f"no slice is {bound.subject.partition(' of ')[2]}: there are {len(rows)} by "
+        f"no slice is {bound.subject.partition(' of ')[2]}: there are {len(table)} by "
         f"{','.join(map(str, keys.values()))} ({first_few(known)}).{_meant(bound.where, list(keys.values()), known)}"
     )
 
