@@ -30,7 +30,6 @@ from fastbcubed.inputs.arrays import from_texts, from_values, table_of
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.aggregation import WEIGHT
-from fastbcubed.metrics.bcubed import COMPLEMENTS
 from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.sums_by_unit import SumsByUnit
 from fastbcubed.render.number_formats import counted, percent
@@ -45,6 +44,7 @@ from fastbcubed.results.influences import (
     needed_by,
     powers_of_cells,
     same_where_exact,
+    score_of_means,
 )
 from fastbcubed.results.intervals import of_difference, t_quantile
 from fastbcubed.results.slices import slice_codes
@@ -168,11 +168,7 @@ def _scores(
     """Return the scores of each replicate, given its weight (first row) and its sums of scores over items."""
     with np.errstate(invalid="ignore", divide="ignore"):
         means = dict(zip((m.name for m in needed), totals[1:] / totals[0], strict=True))
-        means |= {name: 1.0 - means[own] for name, own in COMPLEMENTS.items() if own in means}
-        return {
-            m.name: means[m.name] if m.combine is None else np.asarray(m.combine(means, beta), np.float64)
-            for m in metrics
-        }
+        return {m.name: np.asarray(score_of_means(m, means, beta), np.float64) for m in metrics}
 
 
 def resampled(keys: Keys, values: Floats, n: int, seed: int) -> Floats:

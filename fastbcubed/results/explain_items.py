@@ -24,12 +24,11 @@ from fastbcubed.inputs.arrays import take_rows
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.keys import write_both
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics.bcubed import COMPLEMENTS
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.number_formats import counted
 from fastbcubed.results.evaluation_data import EvaluationData
 from fastbcubed.results.figures import resolved
-from fastbcubed.results.influences import is_mean, needed_by, slopes
+from fastbcubed.results.influences import is_mean, needed_by, score_of_means, slopes
 from fastbcubed.results.intervals import degrees_of_freedom, of_slice, t_tail
 from fastbcubed.results.items import AlignedItems, AttributeTable, Items, Kept, TableItems
 from fastbcubed.results.slice_bins import Bins
@@ -289,11 +288,7 @@ class RowScore:
     def of_means(self, means: Floats) -> float:
         """Return the score, given the means of the item scores."""
         named = {each.name: float(mean) for each, mean in zip(self.needed, means, strict=True)}
-        if self.metric.name in COMPLEMENTS:
-            return 1.0 - named[COMPLEMENTS[self.metric.name]]
-        if self.metric.combine is not None:
-            return float(self.metric.combine(named, self.beta))
-        return named[self.metric.name]
+        return float(score_of_means(self.metric, named, self.beta))
 
     def slopes(self, means: Floats) -> Floats:
         """Return the derivative of the score by each mean. Shape (n_needed,)."""

@@ -51,6 +51,13 @@ def needed_by(metrics: Iterable[Metric], beta: float) -> list[Metric]:
     return list({m.name: m for m in roots}.values())
 
 
+def score_of_means(metric: Metric, means: Mapping[str, Any], beta: float) -> Any:
+    """Return a score, given the means that it depends on (see `needed_by`)."""
+    if metric.name in COMPLEMENTS:
+        return 1.0 - means[COMPLEMENTS[metric.name]]
+    return means[metric.name] if metric.combine is None else metric.combine(means, beta)
+
+
 def slopes(metric: Metric, means: Mapping[str, Any], beta: float) -> list[tuple[str, Any]]:
     """Return the means that a score depends on, with the derivative of the score by each."""
     if metric.name in COMPLEMENTS:
