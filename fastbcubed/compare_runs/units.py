@@ -116,18 +116,7 @@ def is_heavy(share: float) -> bool:
     return share > HEAVY_SHARE + 1e-9
 
 
-#: Cached values that depend on the baseline, and those that depend only on the runs.
-OF_BASELINE = (
-    "_differences",
-    "_against_best",
-    "_verdict",
-    "_saved_page",
-    "_saved_slices",
-    "_slicings",
-    "_sliced",
-    "_large_slices",
-    "_ranking",
-)
+#: Cached values that depend only on the runs; all others also depend on the baseline.
 OF_RUNS = (
     "_own_scores",
     "_values",
@@ -183,8 +172,10 @@ class ComparisonData(ClusterResult):
         found._runs, found.baseline = {name: self._runs[name] for name in runs}, baseline
         if self._true_keys is not None:
             found._true_keys = {name: self._true_keys[name] for name in found._runs}
-        for name in OF_BASELINE if len(found) == len(self) else (*OF_BASELINE, *OF_RUNS):
-            found.__dict__.pop(name, None)
+        kept = OF_RUNS if len(found) == len(self) else ()
+        # what the class has under the same name is a cached property, or the default of a part of a loaded comparison
+        for name in [name for name in vars(found) if hasattr(type(self), name) and name not in kept]:
+            del vars(found)[name]
         return found
 
     @property

@@ -20,7 +20,7 @@ from fastbcubed.cells.cell_parts import RowBlock
 from fastbcubed.cells.contingency import SIDES, ScoredRows
 from fastbcubed.errors import FileFormatError, Message, NotKeptError, SpillError, arg, short
 from fastbcubed.inputs import files
-from fastbcubed.inputs.arrays import combined, from_numpy, table_of
+from fastbcubed.inputs.arrays import chunked, combined, from_numpy, table_of
 from fastbcubed.inputs.file_formats import read_groups
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.overlap_scores import cice
@@ -300,8 +300,7 @@ class TableLabels:
 
     def __call__(self, side: str, codes: RowNumbers) -> pa.Array:
         """Return the labels of clusters by code; null for clusters created by a policy."""
-        labels = self._columns[side].take(from_numpy(codes))
-        return combined(labels) if isinstance(labels, pa.ChunkedArray) else labels
+        return combined(chunked(self._columns[side].take(from_numpy(codes))))
 
 
 def labels_by_code(labels_of: Callable[[RowNumbers], Any], first: int, there: NDArray[np.bool_]) -> Any:

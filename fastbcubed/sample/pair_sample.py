@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.cells.contingency import Confusion, Contingency, ScoredRows, add_up, confusion
+from fastbcubed.cells.contingency import Confusion, Contingency, add_up, confusion
 from fastbcubed.errors import EmptyInputError, FastBCubedError, MetricError, OptionError, SliceError
-from fastbcubed.inputs.arrays import from_numpy, from_texts
+from fastbcubed.inputs.arrays import chunked, combined, from_numpy, from_texts
 from fastbcubed.inputs.id_columns import as_column, comparable_keys
 from fastbcubed.inputs.keys import write_both
 from fastbcubed.render.number_formats import label
@@ -224,7 +224,7 @@ class Slicing:
     @classmethod
     def of(cls, ev: Evaluation, by: SliceKey | None) -> Slicing:
         """Slice the items by attributes; without attributes, all items form one slice without a name."""
-        table, rows = ev.contingency, _rows(ev)
+        table, rows = ev.contingency, ev.kept.rows
         if by is None:
             return cls(np.zeros(rows.cell.size, np.int64), [None], np.ones(1))
         key = check_key(by)
@@ -263,7 +263,7 @@ class Frame:
         table = ev.contingency
         if table.overlapping:
             raise MetricError("pairs can only be drawn from partitions, but clusters may overlap here")
-        rows, differs = _rows(ev), (table.fp > 0) | (table.fn > 0)
+        rows, differs = ev.kept.rows, (table.fp > 0) | (table.fn > 0)
         ev.kept.require_room(ROW_BYTES, "a sample of pairs", CHANGED_BYTES * float(table.n[differs].sum()))
         slicing = Slicing.of(ev, by)
         chosen = np.flatnonzero((rows.cell >= 0) & differs[rows.cell])
@@ -338,11 +338,11 @@ class Frame:
 
     def _outsiders(self, codes: Places, item: Places) -> _Outsiders:
         """Return the items that only the prediction has and that share a predicted cluster with one of these items."""
-        items, rows = self.ev.kept_items(), _rows(self.ev)
+        items, rows = self.ev.kept_items(), self.ev.kept.rows
         alone = np.flatnonzero(rows.cell < 0)
         clusters, first = np.unique(codes[item], return_index=True)
         labels = [
-            without_noise(_whole(items.labels("pred", some)), self.ev.policies, "pred")
+            without_noise(combined(chunked(items.labels("pred", some))), self.ev.policies, "pred")
             for some in (alone, self.rows[item[first]])
         ]
         alone, known = alone[~np.asarray(labels[0].is_null())], labels[0].drop_null()
@@ -366,23 +366,12 @@ class _Outsiders(NamedTuple):
     keys: Keys
 
 
-def _rows(ev: Evaluation) -> ScoredRows:
-    """Return the cell and the weight of each row; raise NotKeptError if items were not kept."""
-    ev.kept_items()
-    assert ev.contingency.rows is not None
-    return ev.contingency.rows
-
-
 def _keys(ev: Evaluation, rows: RowNumbers) -> NDArray[np.uint64]:
     """Return the hashes of the ids of these rows, which do not depend on the container of the data."""
     if not rows.size:
         return np.empty(0, np.uint64)
     with Pool(1) as pool:
         return write_both(as_column(ev.kept_items().ids(rows), "item").plain, 0, pool)[0].view(np.uint64)
-
-
-def _whole(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def sample_pairs(
