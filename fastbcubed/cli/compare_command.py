@@ -51,9 +51,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_input_flags(parser, by_run=True)
     add_score_flags(parser)
     group = parser.add_argument_group("comparison")
-    baseline = "run to compare the others with (default: the first)\nbest: the run with the best F1"
-    group.add_argument("--baseline", metavar="NAME", help=baseline)
-    add_options(group, "align level bootstrap seed unit", seed="bootstrap")
+    add_options(group, "baseline align level bootstrap seed unit", seed="bootstrap")
     group = parser.add_argument_group("output")
     add_options(group, "json paths worst", worst="most changed true clusters and slices")
     add_options(group, "show out", show="most changed true clusters")

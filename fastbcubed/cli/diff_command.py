@@ -61,7 +61,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_options(group, "worst", worst="most changed clusters and slices", per_side=PER_SIDE)
     add_options(group, "show out keep", show="baseline clusters that changed most")
     _add_id_flags(parser)
-    add = gate_group(parser)
+    add = gate_group(parser).add_argument
     lost = (
         "fail if more than this share of the weight loses its ids\n"
         "the share of the weight that is in clusters whose ids change; ids are those assigned "

@@ -51,13 +51,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="estimate means over items by a column of SAMPLE; repeatable\n"
             "several columns are crossed; year:10 makes bins",
     )  # fmt: skip
-    group.add_argument(
-        "--baseline", metavar="NAME",
-        help="run to compare the others with (default: the first)\nbest: the run with the best F1",
-    )  # fmt: skip
+    add_options(group, "baseline")
     what = "estimates with intervals and sample sizes"
     add_options(parser.add_argument_group("output"), "json paths out report", report=what)
-    add = gate_group(parser)
+    group = gate_group(parser)
+    add = group.add_argument
     under = (
         "fail if an estimate is below a value; repeatable\nf1.low=0.8 checks the lower end of its interval, "
         "f1=0.9@country=US a slice"
@@ -73,11 +71,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "significantly (f1=significant: the interval of the difference excludes 0)"
     )
     add("--fail-worse", **WORSE, help=f"fail if {worse}")
-    add(
-        "--summary", metavar="FILE",
-        help="append a summary as Markdown to this file\nverdict, gates, warnings and estimates; the file may "
-            "be $GITHUB_STEP_SUMMARY",
-    )  # fmt: skip
+    add_options(group, "summary", summary=" and estimates")
     engine = (
         "read PREDICTION into memory, or block by block (disk)\n"
         "default: disk for Parquet and Arrow files of over 1,000,000 rows"

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.flag_values import explain_of, report_columns, say_saved
-from fastbcubed.cli.options import GATE_FLAGS, add_report_flags
+from fastbcubed.cli.options import GATE_FLAGS, add_options, add_report_flags
 from fastbcubed.cli.output import in_flags, say, warnings_said, with_scores
 from fastbcubed.errors import OptionError
 from fastbcubed.runtime.exit_codes import FAILED_GATE
@@ -84,13 +84,14 @@ def add_gate_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def gate_group(parser: argparse.ArgumentParser) -> Any:
-    """Add the group of flags for gates, and return its `add_argument`."""
-    return parser.add_argument_group("gates: the exit code is 1 if one fails").add_argument
+    """Add the group of flags for gates."""
+    return parser.add_argument_group("gates: the exit code is 1 if one fails")
 
 
 def add_bound_flags(parser: argparse.ArgumentParser) -> Any:
     """Add the flags of gates that need no other result, and return the `add_argument` of their group."""
-    add = gate_group(parser)
+    group = gate_group(parser)
+    add = group.add_argument
     under = (
         "fail if a score, coverage or size is below a value; repeatable\na score, truth_coverage, "
         "prediction_coverage, or a size. Sizes cover scored items: "
@@ -105,13 +106,7 @@ def add_bound_flags(parser: argparse.ArgumentParser) -> Any:
         "--fail-on-warning", action="append", default=[], nargs="?", const="", metavar="CODE",
         help="fail on any warning, or on the warning or note CODE; repeatable",
     )  # fmt: skip
-    add(
-        "--summary", metavar="FILE",
-        help=(
-            "append a summary as Markdown to this file\nverdict, gates, warnings, scores and slices; the "
-            "file may be $GITHUB_STEP_SUMMARY"
-        ),
-    )  # fmt: skip
+    add_options(group, "summary", summary=", scores and slices")
     return add
 
 

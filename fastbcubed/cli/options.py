@@ -247,6 +247,10 @@ OPTIONS = {
         help="table of all items; unlinked ones become singletons\ndefault: the items of the links",
     ),
     # comparison
+    "baseline": _option(
+        "--baseline", metavar="NAME",
+        help="run to compare the others with (default: the first)\nbest: the run with the best F1",
+    ),
     "align": _option(
         "--align", default="common", choices=("common", "each"),
         help=(
@@ -295,6 +299,11 @@ OPTIONS = {
     "keep": _option(
         "--keep", default="cells", choices=("scores", "cells", "items"),
         help="how much of the result to write to --out (default: cells)\n{room}keep items to be able to slice later",
+    ),
+    "summary": _option(
+        "--summary", metavar="FILE",
+        help="append a summary as Markdown to this file\nverdict, gates, warnings{summary}; the file may be "
+        "$GITHUB_STEP_SUMMARY",
     ),
     "overwrite": _option("--overwrite", action="store_true", help="replace existing files"),
     "report": _option(
