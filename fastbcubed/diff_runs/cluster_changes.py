@@ -142,19 +142,22 @@ def _fates(ev: Evaluation, items: Items) -> tuple[NDArray[np.int8], NDArray[np.i
     fate[scored] = (marked(table, "true") >> 1)[cluster[scored]]
     n_clusters = table.n_codes["true"]
     for side, became in OF_ONE_SIDE.items():
-        rows, codes, n = clusters_of_one_side(ev, items, side)
+        rows, codes, first = clusters_of_one_side(ev, items, side)
         fate[rows], cluster[rows] = BECAME.index(became), n_clusters + codes
-        n_clusters += n
+        n_clusters += first.size
     return fate, cluster, n_clusters
 
 
 def clusters_of_one_side(
     ev: Evaluation, items: Items, side: str
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Return the rows of a side's clusters without items of the other side, the clusters' codes, and their number."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows of a side's clusters without items of the other side, their clusters' codes, and first rows.
+
+    First rows are positions in the returned rows, by cluster.
+    """
     cell, none = ev.kept.rows.cell, np.empty(0, np.int64)
     if ev.contingency.alone(side) is None:
-        return none, none, 0
+        return none, none, none
     labels = as_column(items.labels(side), f"{side}_cluster")
     keys = labels.keys()
     there = np.ones(cell.size, np.bool_) if labels.null_rows is None else ~labels.null_rows
@@ -166,17 +169,15 @@ def clusters_of_one_side(
     rows = rows[lonely[rows] | ~np.isin(keys[rows], keys[(cell >= 0) & there & ~lonely])]
     with Pool() as pool:
         codes, first = number(keys[rows], pool)
-    alone = lonely[rows]
-    codes = np.where(alone, first.size + np.cumsum(alone), codes)
-    return rows, codes, first.size + int(np.count_nonzero(alone)) + 1
+        alone = lonely[rows]
+        codes, first = number(np.where(alone, first.size + np.cumsum(alone), codes), pool)
+    return rows, codes, first
 
 
 def labels_of_one_side(ev: Evaluation, side: str) -> pa.Array:
     """Return the labels of a side's clusters without items of the other side; noise is omitted."""
     items = ev.kept_items()
-    rows, codes, _ = clusters_of_one_side(ev, items, side)
-    with Pool() as pool:
-        _, first = number(codes, pool)
+    rows, _, first = clusters_of_one_side(ev, items, side)
     labels = without_noise(items.labels(side, rows[first]), ev.policies, side)
     return plain_labels(labels).drop_null()
 

@@ -49,8 +49,6 @@ from fastbcubed.results.slices import (
 )
 from fastbcubed.results.table import Table, listed
 from fastbcubed.runtime.arguments import as_several, is_one_of
-from fastbcubed.runtime.key_codes import number
-from fastbcubed.runtime.threads import Pool
 
 if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_summary import DiffData
@@ -170,9 +168,7 @@ def clusters_of(
         if ev.contingency.overlapping:
             raise not_defined()
         items = ev.kept_items()
-        rows, codes, _ = clusters_of_one_side(ev, items, old)
-        with Pool() as pool:
-            codes, first = number(codes, pool)
+        rows, codes, first = clusters_of_one_side(ev, items, old)
         weight = np.bincount(codes, ev.kept.rows.weight[rows], first.size)
         figures = {"n_items": np.bincount(codes, minlength=first.size).astype(np.int64), "weight": weight}
         one_sided = table_of({"cluster": items.labels(old, rows[first]), **figures})
