@@ -4,7 +4,7 @@ __version__ = "1.0.0"
 
 
 def install(extra: str = "") -> str:
-    """Return the command that installs the package, optionally with an extra; it is not on a package index yet.
+    """Return the command that installs the package, optionally with an extra; the package is not on an index yet.
 
     >>> install("report")
     "python -m pip install '.[report]' in a checkout (for a wheel, use WHEEL[report])"

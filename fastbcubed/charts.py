@@ -42,9 +42,9 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
     """Return a chart of the scores by slice: dots with intervals, and the score of all items as a line.
 
     All panels share one scale; an interval that extends beyond the scale ends in an arrow. Slices of numbers, times or
-    ranges are drawn in ascending order, and other slices by cost. Slices with few independent groups of items are grey.
-    If there are more than 20 slices, only the 20 costliest are drawn. Slices by two crossed attributes are drawn as a
-    heat map.
+    ranges are drawn in ascending order, and other slices costliest first. Slices with few independent groups of items
+    are grey. If there are more than 20 slices, only the 20 costliest are drawn. Slices by two crossed attributes are
+    drawn as a heat map.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def sizes(ev: Evaluation) -> altair.Chart:
 
 
 def lorenz(ev: Evaluation) -> altair.Chart:
-    """Return a Lorenz chart: the cumulative share of the loss by share of clusters, with a mark at half of the loss.
+    """Return a Lorenz chart: the cumulative share of the loss by share of clusters, with half of the loss marked.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def estimates(result: Estimates | PairEstimates) -> altair.Chart:
 def deltas(cmp: Comparison, by: SliceKey | None = None) -> altair.Chart:
     """Return a chart of the differences from the baseline, with intervals.
 
-    A hollow mark is a difference that may be due to chance.
+    Hollow marks show differences that may be due to chance.
 
     Parameters
     ----------
@@ -283,7 +283,8 @@ def deltas(cmp: Comparison, by: SliceKey | None = None) -> altair.Chart:
         The comparison of the runs.
     by : str, Bins, tuple of these, or mapping, optional
         Slices, as for `Comparison.slices`. With slices, the chart shows the difference in F1 for the 20 slices that
-        changed most, and the overall difference as a line. For runs without F1, the chart shows the last score.
+        changed most, and the overall difference as a line. For runs without F1, the chart shows the last of the scores
+        that the runs have.
 
     Raises
     ------
@@ -324,7 +325,7 @@ def deltas(cmp: Comparison, by: SliceKey | None = None) -> altair.Chart:
 def thresholds(sweep: Sweep) -> altair.Chart:
     """Return a chart of precision, recall and F1 by threshold, with the threshold of the best F1 marked.
 
-    The axis of scores covers the values near the best F1, not always the whole range from 0 to 1.
+    The axis of scores covers the values near the best F1, so its range may be smaller than 0 to 1.
 
     Parameters
     ----------
@@ -355,7 +356,7 @@ def thresholds(sweep: Sweep) -> altair.Chart:
 def precision_recall(sweep: Sweep) -> altair.Chart:
     """Return a chart of precision by recall near the threshold of the best F1, with thresholds along the curve.
 
-    For a loaded sweep, the curve is drawn near the threshold with which the sweep was saved.
+    For a loaded sweep, the curve is drawn near the best threshold saved with it.
 
     Parameters
     ----------

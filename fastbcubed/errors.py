@@ -163,7 +163,7 @@ _TOKEN = re.compile(r"\0(Argument|Either|Word)(\(.*?\))\0", re.DOTALL)
 
 
 class Message(str):
-    """A message worded for Python, a string, with its parts, which can be reworded.
+    """A message worded for Python: a string that also keeps its parts, which can be reworded.
 
     Examples
     --------
@@ -247,7 +247,7 @@ class LinkError(FastBCubedError):
 
 
 class DuplicateItemError(FastBCubedError):
-    """A clustering has two rows with the same item and cluster."""
+    """Rows repeat an item, an item and its cluster, an id, or a pair of items, although rows must be distinct."""
 
 
 class OverlapError(FastBCubedError):
@@ -291,7 +291,7 @@ class PairingError(MetricError):
 
 
 class SliceError(FastBCubedError):
-    """A requested slice or item is not in the evaluation."""
+    """A requested slice, side, cluster or item does not exist."""
 
 
 class TooMuchWorkError(FastBCubedError):
@@ -299,11 +299,11 @@ class TooMuchWorkError(FastBCubedError):
 
 
 class JudgementError(FastBCubedError):
-    """Judged pairs differ from the pairs that were drawn, or have an invalid verdict."""
+    """Judged pairs differ from the pairs that were drawn, or have invalid or contradictory verdicts."""
 
 
 class NotKeptError(FastBCubedError):
-    """The evaluation did not keep the requested data; the message names the argument that keeps it."""
+    """The result did not keep the requested data; the message names the argument that keeps such data."""
 
 
 #: Advice in errors about lack of memory.
@@ -389,7 +389,7 @@ _ONE.maxlist = _ONE.maxtuple = _ONE.maxset = _ONE.maxfrozenset = _ONE.maxdict = 
 
 
 class GateError(FastBCubedError, AssertionError):
-    """A score fails a gate of `Evaluation.check`; the message has a line for each failed gate."""
+    """A score fails a gate passed to a result's method `check`; the message has a line for each failed gate."""
 
 
 class MissingPackageError(FastBCubedError, ImportError):
@@ -397,7 +397,7 @@ class MissingPackageError(FastBCubedError, ImportError):
 
 
 class EvaluationWarning(UserWarning):
-    """A warning about how to read the scores, which `Evaluation.warnings` also lists.
+    """A warning about how to interpret the scores, which `Evaluation.warnings` also lists.
 
     The message ends with the warning's code in brackets; the attribute `code` is the code, or None for a warning
     without a code.

@@ -108,9 +108,9 @@ def evaluate(
         built from links without a list of all items.
     nulls : {"raise", "singleton", "drop"}
         Policy for items with a null cluster. "drop" treats an item with a null cluster as missing from the side with
-        the null, so `unmatched` applies. "drop" is the usual choice with `table`, where an item that only one side has
-        is null on the other side. An item with both a null and a cluster on a side is an error, and so is an item in
-        two clusters.
+        the null, so `unmatched` applies. "drop" is the usual choice with `table`, where the label of an item is null on
+        a side without the item. Unless `overlapping`, it is an error if one side gives an item two clusters, or both a
+        null and a cluster.
     duplicates : {"raise", "drop"}
         Policy for rows that repeat an earlier row.
     noise : object, optional
@@ -169,7 +169,8 @@ def evaluate(
     Raises
     ------
     FastBCubedError
-        A subclass of FastBCubedError is raised. The message says what is wrong with the input, where, and what to do.
+        A subclass of FastBCubedError, if the input or an argument is invalid; the message says what is wrong, where,
+        and what to do.
 
     Notes
     -----

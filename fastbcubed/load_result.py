@@ -33,10 +33,10 @@ def load(directory: Any, *, check: bool = True, memory_limit: int | str | None =
     directory : path
         The directory in which the result was saved.
     check : bool
-        Whether to read and check all files at once. With ``check=False``, a large evaluation is available immediately:
-        overall scores, saved slices, the costliest clusters, repairs and reports need only parts of the files. The
-        parts needed are checked page by page as they are read, and all files are read and checked when other results
-        are requested.
+        Whether to read and check all files before the result is returned. With ``check=False``, a large evaluation is
+        available immediately: overall scores, saved slices, the costliest clusters, repairs and reports need only parts
+        of the files. The parts needed are checked page by page as they are read, and all files are read and checked
+        when other results are requested.
     memory_limit : int or str, optional
         The memory that the result may take, such as "2GiB"; no limit by default. An evaluation that needs more memory
         than the limit is read in parts, as with ``check=False``, and methods that need all of its cells raise an error.

@@ -23,7 +23,7 @@ from fastbcubed.errors import (
 
 @dataclass(frozen=True)
 class Fault:
-    """A kind of fault in rows or items: their number, and the number of all rows or items of a side or table."""
+    """A kind of fault: the number of faulty rows or items, and of all rows or items of a side or table."""
 
     #: Faults are raised in order of step of the alignment, then side, then severity.
     step: ClassVar[int]
@@ -81,7 +81,7 @@ class Faults:
 
 @dataclass(frozen=True)
 class NullLabels(Fault):
-    """Rows with a null label; `column` is the name of the label column, `what` the kind of `first`: rows or items."""
+    """Rows with a null label; `column` names the label column, and `what` says whether `first` has rows or items."""
 
     step = 0
     column: str
@@ -215,7 +215,7 @@ class RepeatedTableRows(Fault):
 
 @dataclass(frozen=True)
 class Unmatched(Fault):
-    """Items that the other side lacks although the policy forbids it; `options` are the other policies."""
+    """Items missing from the other side, which the policy forbids; `options` are the other policies."""
 
     step = 4
     other: str
@@ -231,7 +231,7 @@ class Unmatched(Fault):
 
 @dataclass(frozen=True)
 class Unweighted(Fault):
-    """Items that are scored or counted but have no weight; `unmatched` states that one side lacks some of them."""
+    """Items that are scored or counted but have no weight; `unmatched` says that some are missing from one side."""
 
     step = 5
     unmatched: bool

@@ -37,7 +37,8 @@ class Policies:
     duplicates : {"raise", "drop"}
         Policy for rows that are identical to an earlier row.
     noise : object
-        The label whose items are singletons, if any; or a dict with a label for "truth", "prediction" or both.
+        The label whose items are treated as singletons, if any; or a dict with a label for "truth", "prediction" or
+        both.
     """
 
     truth: str = "drop"
@@ -47,7 +48,7 @@ class Policies:
     noise: Any = None
 
     def noise_of(self, side: str | int) -> Any:
-        """Return the noise label of a side ("true", "pred", 0 or 1); None if it has none."""
+        """Return the noise label of a side ("true", "pred", 0 or 1); None if the side has none."""
         if not isinstance(self.noise, Mapping):
             return self.noise
         return self.noise.get("truth" if side in ("true", 0) else "prediction")
@@ -158,19 +159,19 @@ class Coverage:
 
     @property
     def truth_coverage(self) -> float:
-        """Share of the truth's weight on items that the prediction also has."""
+        """Share of the truth's total weight that is on items of both sides."""
         known = self.weight_common + self.weight_truth_only
         return self.weight_common / known if known else 1.0
 
     @property
     def prediction_coverage(self) -> float:
-        """Share of the prediction's weight on items that the truth also has; NaN if unknown."""
+        """Share of the prediction's total weight that is on items of both sides; NaN if unknown."""
         known = self.weight_common + self.weight_prediction_only
         return self.weight_common / known if known else 1.0
 
     @classmethod
     def of(cls, figures: Mapping[str, Any]) -> Coverage:
-        """Return the coverage from figures of a JSON document by name, which may include others; null becomes NaN."""
+        """Return the coverage from figures of a JSON document; other figures are ignored, and null becomes NaN."""
         return cls(**numbers_in(figures, [field.name for field in fields(cls)]))
 
     @classmethod

@@ -214,7 +214,7 @@ def add_up(
 
 
 def add_products(weight: NDArray[np.float64], values: NDArray[np.float64]) -> float:
-    """Return the sum of weight * value: plain sums within runs of fixed length, and their exact sum."""
+    """Return the sum of weight * value: the exact sum of plain sums over runs of fixed length."""
     products = np.empty(-(-weight.size // kernels.partition.RUN))
     kernels.partition.sum_products(weight, values, products)
     return math.fsum(products.tolist())
@@ -271,7 +271,7 @@ class ScoredRows:
         return np.ones(self.n_rows) if self._weight is None else self._weight
 
     def in_cells(self, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows in the chosen cells, ascending, and the cell of each. Shape of `chosen`: (n_cells,)."""
+        """Return the rows in the chosen cells, ascending, and the cell of each row. Shape of `chosen`: (n_cells,)."""
         parts = [np.zeros((2, 0), np.int64)]
         for first, cell in self.stretches():
             found = np.flatnonzero(chosen[cell] & (cell >= 0))
@@ -285,7 +285,7 @@ class ScoredRows:
             yield start, self.cell[start:stop]
 
     def numbers(self, n_cells: int, of_cell: Codes | None = None) -> Codes:
-        """Return the cell of each row, or the number that its cell has; -1 for unscored rows. Shape (n_rows,)."""
+        """Return each row's cell (with `of_cell`, the cell's number); -1 for unscored rows. Shape (n_rows,)."""
         found: Codes = np.empty(self.n_rows, np.int32 if n_cells < 2**31 else np.int64)
         for first, cell in self.stretches():  # as cells in a file take eight bytes each
             found[first : first + cell.size] = (
@@ -380,8 +380,8 @@ class Contingency:
     weight : ndarray of float64
         Total weight of the items of each cell, or the number of items if items have no weights.
     fp, fn : ndarray of float64
-        Weight of the items that share with an item of the cell only the predicted cluster (fp) or only the true cluster
-        (fn); exactly 0 without such items. With outer weighting, fp and fn are numbers of items.
+        For an item of each cell, the weight of the items that share only the item's predicted cluster (fp) or only its
+        true cluster (fn); exactly 0 if there are no such items. With outer weighting, fp and fn are numbers of items.
     true_n, pred_n : ndarray of int
         Number of scored items of each cluster, by code; 0 for a cluster without scored items.
     weighted : bool
@@ -519,7 +519,7 @@ class Contingency:
         weight : array-like of float, shape (n_cells,), optional
             Total weight of the items of each cell.
         weight_squares : array-like of float, shape (n_cells,), optional
-            Sum of the squared weights of the items of each cell; required for scores of pairs of items.
+            Sum of the squared weights of the items of each cell; pair scores of weighted cells require these sums.
         weighting : {"pointwise", "outer"}
             Whether weights count both inside the confusion matrices and in means, or only in means.
 
@@ -532,8 +532,8 @@ class Contingency:
         ColumnError
             If the arrays differ in length, or a code or a count is negative or not an integer.
         WeightError
-            If a weight is not finite and positive, or weights with the sums `weight` cannot have the sums of squares
-            `weight_squares`.
+            If a weight is not finite and positive, or if no positive weights have both the sums `weight` and the sums
+            of squares `weight_squares`.
         EmptyInputError
             If there are no items.
 
@@ -586,17 +586,17 @@ class Contingency:
 
     @property
     def tp(self) -> NDArray[np.float64]:
-        """Weight (or number, if outer) of items that share both clusters with an item of the cell, itself included."""
+        """Weight (if outer, number) of items that share both clusters with an item of the cell, including the item."""
         return self.n.astype(np.float64) if self.weighting == "outer" else self.weight
 
     @property
     def fp(self) -> NDArray[np.float64]:
-        """Weight (or number, if outer) of items that share only the predicted cluster with an item of the cell."""
+        """Weight (if outer, number) of items that share only the predicted cluster with an item of the cell."""
         return self.cells["fp"]
 
     @property
     def fn(self) -> NDArray[np.float64]:
-        """Weight (or number, if outer) of items that share only the true cluster with an item of the cell."""
+        """Weight (if outer, number) of items that share only the true cluster with an item of the cell."""
         return self.cells["fn"]
 
     @cached_property
@@ -677,14 +677,17 @@ class Contingency:
         return np.bincount(codes[(self.fp != 0) | (self.fn != 0)], minlength=size) == 0
 
     def unlabelled_mates(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.integer]] | None:
-        """Return counts and masses of prediction-only items, and each cell's index in both; None without such items."""
+        """Return the numbers and weights of prediction-only items, and the index of each cell into both arrays.
+
+        If there are no prediction-only items, None is returned.
+        """
         if self._unlabelled_mates is not None:
             return *self._unlabelled_mates(), np.arange(self.n_cells)
         only = self.only("pred")
         return None if only is None else (*only, self.pred)
 
     def only(self, side: str) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-        """Return the number and weight of items that only one side has, by cluster; None without such items."""
+        """Return the number and weight of items that only this side has, by cluster; None if there are none."""
         if side not in self._one_sided:
             return None
         alone = self._one_sided[side]
@@ -693,7 +696,7 @@ class Contingency:
         return counts, np.bincount(alone.codes, alone.mass, size).astype(np.float64)
 
     def alone(self, side: str) -> OneSided | None:
-        """Return the items that only one side has; None without such items."""
+        """Return the items that only this side has; None if there are no such items."""
         return self._one_sided.get(side)
 
     def mates(self, side: str) -> NDArray[np.integer]:
@@ -708,7 +711,7 @@ class Contingency:
     def among_others(
         self, others: NDArray[np.float64], cells: NDArray[np.int64] | slice
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return each item's tp, fp and fn without the item itself; `others` is the tp of other items of its cell."""
+        """Return tp, fp and fn of an item of each given cell, without the item itself; `others` is this tp."""
         return others, np.ascontiguousarray(self.fp[cells]), np.ascontiguousarray(self.fn[cells])
 
     def once(self, make: Callable[[Contingency, Pool], Made], pool: Pool) -> Made:
@@ -718,7 +721,7 @@ class Contingency:
         return self._made[make]
 
     def map(self, function: Callable[[int, int], Made], pool: Pool, stage: str = "score cells") -> list[Made]:
-        """Return function(start, stop) for ranges of cells; the ranges do not depend on the number of threads."""
+        """Call function(start, stop) on consecutive ranges of cells, which do not depend on the number of threads."""
         starts, stops = zip(*blocks(self.n_cells, CELL_BLOCK * BLOCKS_AT_ONCE), strict=True)
         return pool.map(function, starts, stops, stage=stage)
 

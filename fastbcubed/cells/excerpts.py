@@ -21,9 +21,9 @@ SizesOf = Callable[[str, NDArray[np.int64]], NDArray[np.int64]]
 
 
 class UnreadCells(Contingency):
-    """Cells of which some attributes are known; any other access loads the whole result, or raises NotKeptError.
+    """Cells with only some attributes loaded; access to any other loads all cells, or raises NotKeptError.
 
-    Pickles have all cells.
+    Pickles contain all cells.
     """
 
     known_means: Mapping[str, float] = MappingProxyType({})  #: scores needed by warnings, requested or not

@@ -98,13 +98,13 @@ def compare(
     bootstrap : int
         Number of bootstrap replicates; 0 for none. With replicates, percentile intervals replace intervals based on
         Student's t. At least 2 / (1 - `level`) replicates are required for each run other than the baseline (40 for two
-        runs and a level of 0.95), so that a replicate lies beyond each end of an interval.
+        runs and a level of 0.95), so that at least one replicate lies beyond each end of an interval.
     seed : int
         Seed of the bootstrap replicates; passing a seed without replicates is an error. The same seed gives the same
         replicates, regardless of the engine and the order of rows and runs.
     unit : str
         The sampling unit: "component", "true_cluster", or a column of the truth. A component is a connected component
-        of the truth and all runs; if a component is very large, of the truth and the two compared runs (see
+        of the truth and all runs or, if such a component is very large, of the truth and the two runs compared (see
         `Comparison.deltas`). "true_cluster" is valid only with ``unmatched="outside"``. A column requires the memory
         engine and ``align="common"``.
     item, cluster : str, list of str, dict, or tuple of two such values
@@ -115,10 +115,10 @@ def compare(
         As for `evaluate`. Policies apply to all runs. If any run is built from links, items that only the truth has are
         singletons by default.
     overlapping, max_pairs, table, paths, engine, memory_limit, spill_dir, threads, progress
-        As for `evaluate`. Differences of overlapping runs have standard errors only by component. The disk engine
-        aligns the runs one by one, some of them twice. With ``align="common"``, the disk engine refuses runs with
-        scored items that are missing from the truth. `compare` does not accept the arguments `out`, `keep` and
-        `repairs` of `evaluate`; save the comparison with `Comparison.save`, or the evaluation of a run with
+        As for `evaluate`. For overlapping runs, differences have standard errors only if the unit is the component. The
+        disk engine aligns the runs one by one, some of them twice. With ``align="common"``, the disk engine refuses
+        runs with scored items that are missing from the truth. `compare` does not accept the arguments `out`, `keep`
+        and `repairs` of `evaluate`; save the comparison with `Comparison.save`, or the evaluation of a run with
         `Evaluation.save`.
 
     Returns

@@ -229,7 +229,7 @@ class Comparison(ComparedRuns):
 
         Examples
         --------
-        The recall of each item differs by 1/2, so each adds 1/4 of 1/2 to the difference.
+        The recall of each of the four items differs by 1/2, so each item adds 1/4 of 1/2 to the difference.
 
         >>> import fastbcubed as fb
         >>> runs = {"old": dict(a=1, b=2, c=3, d=4), "new": dict(a=1, b=1, c=3, d=3)}

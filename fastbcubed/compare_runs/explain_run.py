@@ -32,10 +32,10 @@ def explain(
     limit: int = 20,
     seed: int = 0,
 ) -> Explanation:
-    """Search for kinds of items for which a run's difference from the baseline is unlike that of all other items.
+    """Search for kinds of items for which a run differs from the baseline by more or less than for other items.
 
-    The method is the same as for `Evaluation.explain`, but is applied to the difference between each item's losses in
-    the two runs. Components are the connected components of the truth and both runs.
+    The method of `Evaluation.explain` is applied to the difference between each item's losses in the two runs.
+    Components are the connected components of the truth and both runs.
 
     Parameters
     ----------

@@ -154,9 +154,10 @@ class ComparedRuns(ComparisonData):
     def ranking(self) -> list[dict[str, Any]]:
         """The runs ordered by the score that `best` uses, best first, with their differences from the best run.
 
-        Each run is a dict with run, score and value; with delta, se, low and high, the difference from the best run,
-        its standard error and its interval (None for the best run); and with as_good, whether the interval includes 0
-        (None without an interval). If `ranks` raises an error, the list is empty, and a warning gives the reason.
+        Each run is a dict with the keys run, score, value, delta, se, low, high and as_good. The key delta is the
+        difference from the best run, se its standard error, and low and high are the ends of its interval (None for the
+        best run). The key as_good says whether the interval includes 0 (None if there is no interval). If `ranks`
+        raises an error, the list is empty, and a warning gives the reason.
         """
         if (reason := why_no_ranks(self)) is not None:
             message = Message("The ranking is empty: ") + reason.marked + "."

@@ -180,7 +180,7 @@ class Finding:
         scored worse but sometimes equally well, and "violated" if it scored worse in any instance. For a property,
         "holds" if it held in every case tried; otherwise "violated".
     tried : int
-        Number of instances tried. Even if no instance tried fails, other instances may.
+        Number of instances tried; other instances may fail even if none of these does.
     smallest : Instance, Case or None
         The smallest instance found with a tie or violation.
     scores : tuple of float
@@ -211,7 +211,7 @@ class ConstraintReport(Mapping[str, Finding]):
     score : str
         Name of the score.
     greater_is_better : bool
-        Whether higher values of the score are taken to be better.
+        Whether higher values of the score count as better.
     findings : dict of str to Finding
         The outcome of each check, by name of the constraint or property.
     test_cases : str
@@ -485,8 +485,8 @@ def blocks(n: int, k: int) -> Int64s:
 def cheat(items: Iterable[Hashable]) -> dict[Hashable, set[int]]:
     """Put every item into two clusters: a cluster of all items, and a singleton.
 
-    No score of overlapping clusterings should reward the two clusters of each item, but inverse purity and Extended
-    BCubed recall are 1 against any partition (Amigó et al. 2009, section 6).
+    A score of overlapping clusterings should not reward adding a cluster of all items to the singletons, but inverse
+    purity and Extended BCubed recall are then 1 against any partition (Amigó et al. 2009, section 6).
 
     Parameters
     ----------

@@ -108,8 +108,8 @@ class Instance:
     sizes : tuple of int
         Sizes of the clusters that the constraint is about.
     elsewhere : ndarray of int64 (n_elsewhere, 2)
-        True and predicted labels of the items elsewhere, which are negative except for classes that also have items in
-        the constraint's clusters.
+        True and predicted labels of the items elsewhere. Labels are negative, except those of classes that also have
+        items in the constraint's clusters.
     """
 
     constraint: str

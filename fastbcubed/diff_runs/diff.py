@@ -119,10 +119,10 @@ def diff(
     unmatched : {"drop", "raise", "singleton", "outside"} or dict
         Policy for items missing from one side; a dict has a policy for "baseline" (items that have disappeared) and a
         policy for "experiment" (new items). By default, items missing from one side are dropped, so all rates describe
-        the common items. Under any policy, the result reports how many items and clusters have disappeared, and how
-        many are new. An item missing from a clustering that was built from links is a singleton of that clustering by
-        default. "outside" is for new items, which then count as merged with the items they are clustered with, but have
-        no rates of their own. A truth that labels new items can judge merges with new items.
+        the items on both sides. Under any policy, the result reports how many items and clusters have disappeared, and
+        how many are new. An item missing from a clustering that was built from links is a singleton of that clustering
+        by default. "outside" is for new items, which then count as merged with the items they are clustered with, but
+        have no rates of their own. A truth that labels new items can judge merges with new items.
     unlabelled : {"drop", "outside"}
         Policy for items without a true label when the change is judged. "drop" removes unlabelled items from all
         clusters. "outside", for complete true clusters, treats unlabelled items as belonging with no other item.
@@ -165,7 +165,8 @@ def diff(
     Raises
     ------
     FastBCubedError
-        A subclass of FastBCubedError is raised. The message says what is wrong with the input, where, and what to do.
+        A subclass of FastBCubedError, if the input or an argument is invalid; the message says what is wrong, where,
+        and what to do.
 
     Notes
     -----
@@ -173,8 +174,8 @@ def diff(
     let w(S) be the total weight of the items in a set S. The split rate is the mean over items of w(B - E) / w(B), and
     the merge rate is the mean of w(E - B) / w(E). The Jaccard distance, the mean of (w(B - E) + w(E - B)) / w(B ∪ E),
     is a metric on clusterings. Given the item's true cluster I, each score has a good and a bad part: it is good to
-    split off items that are not in I, and to merge items that are in I. As in `evaluate`, all scores are computed from
-    tables of cells, and the run time is proportional to the number of items.
+    split off items that are not in I, and to merge with items that are in I. As in `evaluate`, all scores are computed
+    from tables of cells, and the run time is proportional to the number of items.
 
     References
     ----------

@@ -57,7 +57,7 @@ __all__ = ["Diff"]
 
 
 class Diff(DiffWithIds):
-    """Changes from the clusters of a baseline to the clusters of an experiment, and how right the changes are.
+    """Changes from the clusters of a baseline to the clusters of an experiment, and whether the changes are right.
 
     `fastbcubed.diff` and `fastbcubed.load` return diffs. Scores are means over the items that both sides have, unless a
     policy says otherwise.
@@ -69,7 +69,7 @@ class Diff(DiffWithIds):
     overall : Scores
         Scores over all items; each score is also an attribute of the diff.
     verdict : Verdict or None
-        How right the change is according to the truth, over all items; None if there is no truth.
+        How much of the change is right according to the truth, over all items; None if there is no truth.
     metrics : list of Metric
         The scores shown in tables.
     errors : Scores
@@ -366,7 +366,7 @@ class Diff(DiffWithIds):
         columns: str | Iterable[str] = (),
         seed: int = 0,
     ) -> Table:
-        """Draw pairs of items from the changes, for people to judge and to pass to `fastbcubed.estimate_pairs`.
+        """Draw pairs of items from the changes, to be judged by people and passed to `fastbcubed.estimate_pairs`.
 
         Parameters
         ----------
@@ -437,8 +437,8 @@ class Diff(DiffWithIds):
             The columns cluster, n_items, weight, n_parts (the number of clusters of the other side that the cluster
             intersects), outcome (or, if clusters overlap, unchanged), split_change, merge_change, and the scores over
             the cluster's items. With a truth, n_labelled is the number of items on which the scores that judge the
-            change are based. Clusters whose outcome is "gone" or "appeared" have values only for cluster, n_items and
-            weight.
+            change are based. Clusters whose outcome is "gone" or "appeared" have nulls in all columns except cluster,
+            n_items, weight and outcome.
 
         Notes
         -----
@@ -502,7 +502,7 @@ class Diff(DiffWithIds):
         order_by: str | None = None,
         limit: int | None = None,
     ) -> Table:
-        """Return all items, or the items of a cluster, with scores and the weights of mates that stayed, left or came.
+        """Return all items, or those of a cluster, with scores and the weights of mates that stayed, left or joined.
 
         Parameters
         ----------
@@ -578,8 +578,8 @@ class Diff(DiffWithIds):
             Attributes to show next to the members, named as in `slices`; by default, the first few attributes,
             beginning with the true cluster. Values that differ from the most common value of an attribute are marked.
         members : int
-            Number of members to show. The parts take turns, one member at a time; within a part, members are ordered by
-            weight, largest first, then by id.
+            Number of members to show. Members are taken from each part in turn, one at a time; within a part, members
+            are ordered by weight, largest first, then by id.
 
         Returns
         -------

@@ -603,8 +603,8 @@ class DiffWithIds(DiffData):
         """Return the id of each cluster of the experiment: the id of a baseline cluster, or a new id.
 
         The labels of the baseline are the existing ids. Each id is given to at most one cluster, such that as much
-        weight as possible keeps its id. Ties are broken in favour of the heaviest cell, then of the larger share of
-        both clusters, the smaller old id, and the smaller label.
+        weight as possible keeps its id. Ties are broken in favour of the heaviest cell, then of the two clusters with
+        the higher Jaccard index, then of the smaller old id, and then of the smaller label.
 
         Parameters
         ----------
@@ -649,7 +649,7 @@ class DiffWithIds(DiffData):
         """Return the ids that no cluster keeps, and the id that replaces each.
 
         The columns are id and replaced_by. replaced_by is the id of the cluster that has most of the retired id's
-        weight, or null without such a cluster.
+        weight, or null if there is no such cluster.
 
         Examples
         --------

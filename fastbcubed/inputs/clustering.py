@@ -515,7 +515,7 @@ class Clustering:
         OptionError
             If `series` is not a pandas Series.
         ColumnError
-            If the weights differ in length or index.
+            If the length or index of the weights differs from that of the series.
         NullError, IdTypeError, WeightError
             In the same cases as for `from_labels`.
 

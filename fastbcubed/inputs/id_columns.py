@@ -64,7 +64,7 @@ class Order(Enum):
 class Column:
     """Ids or labels, one per row, of one part or several (a composite id).
 
-    `kind` is "integer", "string", "binary" or "composite"; `kinds` are those of the parts. `parts` are the original
+    `kind` is "integer", "string", "binary" or "composite"; `kinds` has the kind of each part. `parts` are the original
     data with run-end encoding removed, and `plain` the same data as integers, strings, binary or dictionaries of these.
     `where` is the column's name in messages, and `order` says how the order of the parts was determined.
 
@@ -127,10 +127,10 @@ class Column:
     def keys(self, pool: Pool | None = None, *, narrow: bool = False) -> np.ndarray:
         """Return an int64 key per row; two keys are equal if and only if the values are equal.
 
-        Integers are their own keys, with uint64 reinterpreted: 64-bit ones in a contiguous NumPy array or an Arrow
-        array of one chunk are not copied, others are copied once. Values of a small dictionary are numbered. Other
-        values are hashed (8 bytes per row stay; 8 more and up to 256 MiB are temporary). Null rows get an arbitrary
-        key. Keys of two columns are comparable only if they come from one call of `key_pair`.
+        Integers are their own keys, with uint64 reinterpreted: 64-bit integers in a contiguous NumPy array or an Arrow
+        array of one chunk are not copied; other integers are copied once. Values of a small dictionary are numbered.
+        Other values are hashed (8 bytes per row stay; 8 more and up to 256 MiB are temporary). Null rows get an
+        arbitrary key. Keys of two columns are comparable only if they come from one call of `key_pair`.
 
         Keys of a column without nulls may be `narrow`: int32, for integers of at most 32 bits or numbered
         values. Shapes: returns (n_rows,).

@@ -169,8 +169,9 @@ class Evaluation(EvaluationData):
             The ends low and high of an interval based on Student's t. The fewer units account for the error, the fewer
             the degrees of freedom. The interval of a rate is symmetric in the log odds; the interval of a mean over
             items is also no wider than Wilson's interval for the effective number of units. A score at an end of its
-            range has a one-sided interval, because units outside the sample may have other scores. The ends are NaN if
-            all items are in one unit, and for a score of 0 that has no upper limit.
+            range has a one-sided interval, which allows for units with other scores outside the sample. The ends are
+            NaN if all items are in one unit. The ends are also NaN for a score of 0 without an upper limit, such as 0
+            wrong pairs, because the data do not show how large the score could be.
 
         Examples
         --------
@@ -257,8 +258,8 @@ class Evaluation(EvaluationData):
 
         Examples
         --------
-        In predicted cluster 0, two items have precision 2/3 and one has precision 1/3: together, they lose
-        2 * 1/3 + 2/3 of 4 items.
+        In predicted cluster 0, two items have precision 2/3 and one has precision 1/3: together, the three items have a
+        loss of (2/3 + 2/3) / 4, as there are 4 items.
 
         >>> import fastbcubed as fb
         >>> ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1], metrics="precision")
@@ -288,8 +289,8 @@ class Evaluation(EvaluationData):
             Attributes to show next to the members, named as in `slices`; by default, the first few attributes. Values
             that differ from the most common value of an attribute are marked.
         members : int
-            Number of members to show. The parts take turns, one member at a time; within a part, members are ordered by
-            weight, largest first, then by id.
+            Number of members to show. Members are taken from each part in turn, one at a time; within a part, members
+            are ordered by weight, largest first, then by id.
 
         Returns
         -------
@@ -358,10 +359,9 @@ class Evaluation(EvaluationData):
         limit : int, optional
             The number of repairs to return; None for all repairs with a gain.
         order_by : str
-            The column to order by, largest first: gain, precision_gain, recall_gain, n_items, weight, pair_fp (the
-            number of wrong pairs that a single repair removes) or pair_fn (the number of missing pairs that it
-            removes). An expression that combines columns with + - * /, such as "5*pair_fp + pair_fn", becomes the
-            column `value`.
+            The column to order by, largest first: gain, precision_gain, recall_gain, n_items, weight, pair_fp or
+            pair_fn (the number of wrong pairs, or of missing pairs, that a single repair removes). An expression that
+            combines columns with + - * /, such as "5*pair_fp + pair_fn", becomes the column `value`.
 
         Returns
         -------
@@ -370,7 +370,7 @@ class Evaluation(EvaluationData):
 
             - rank, kind, side, cluster, n_items and weight;
             - gain, precision_gain and recall_gain, the gains in f1, precision and recall from only this repair;
-            - running, running_precision and running_recall, f1, precision and recall after this repair and all earlier
+            - running, running_precision and running_recall: f1, precision and recall after this repair and all earlier
               repairs.
 
             Ties are broken by weight, then by kind and label; labels of mixed types are converted to strings. No repair
@@ -439,8 +439,8 @@ class Evaluation(EvaluationData):
 
         Examples
         --------
-        The prediction splits the only true cluster of data set x and merges the two of y. In x, precision is 1 and
-        recall is 1/2; in y, it is the reverse; and F1 is 2/3 in both.
+        The prediction splits the only true cluster of data set x, and merges the two true clusters of data set y. In x,
+        precision is 1 and recall is 1/2; in y, precision is 1/2 and recall is 1. F1 is 2/3 in both data sets.
 
         >>> import fastbcubed as fb
         >>> ev = fb.evaluate(list("aabc"), [1, 2, 3, 3], attributes={"source": list("xxyy")})
@@ -609,8 +609,8 @@ class Evaluation(EvaluationData):
         keep : {"scores", "cells", "items"}
             How much of the evaluation to write. "scores" writes ``overall.json`` and ``slices.parquet``; "cells" adds
             ``cells.parquet``, ``true_clusters.parquet`` and ``pred_clusters.parquet``; "items" also adds
-            ``items.parquet``, from which any slice can be computed later. If there are many cells, the file
-            ``page.json`` has the content of the HTML report; this file may be deleted.
+            ``items.parquet``, from which any slice can be computed later. If there are many cells, the content of the
+            HTML report is written to ``page.json``, a file that may be deleted.
         repairs : int
             Number of repairs to write as ``repairs.parquet``; see `repairs`.
 

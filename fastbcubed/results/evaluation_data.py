@@ -114,7 +114,7 @@ class EvaluationData(ScoredResult):
             attributes to cross; or a dict of named subsets, each a mask or a list of items. The cluster sizes
             "true_size" and "pred_size" are always available. If a column is also named true_size, use "truth.true_size"
             for the column and "always.true_size" for the cluster size. For an item in several clusters, the size is the
-            number of items in any of these clusters. Nulls form a slice of their own.
+            number of items in at least one of these clusters. Nulls form a slice of their own.
         attributes : table, optional
             Attributes to slice by, matched by item or row by row; by default, the attributes passed to `evaluate`.
         errors : bool
@@ -123,10 +123,10 @@ class EvaluationData(ScoredResult):
             components with items in the slice.
         order_by : str, optional
             A score (worst first), a column of numbers or times (largest or latest first), "loss", "excess" or
-            "excess_per_item". "loss" is the sum of precision_loss and recall_loss. "excess" is the part of the loss
-            beyond the slice's share of the total weight; in the order of "loss", large slices come first even if their
-            scores are average. "excess_per_item" is how far (1 - precision) + (1 - recall) of the slice is above the
-            overall value. By default, rows are ordered by slice, or by "loss" if there is a limit.
+            "excess_per_item". "loss" is the sum of precision_loss and recall_loss. "excess" is the loss of a slice
+            minus the loss that average scores would give to a slice of its weight. Ordered by "loss", large slices come
+            first even if their scores are average. "excess_per_item" is how far (1 - precision) + (1 - recall) of the
+            slice is above the overall value. By default, rows are ordered by slice, or by "loss" if there is a limit.
         limit : int, optional
             The number of slices to return; all by default.
 

@@ -31,7 +31,7 @@ SPOKEN, NAMED = 5, 6
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Result):
-    """Kinds of items that lose more than all other items or, for two runs, whose scores change differently.
+    """Kinds of items that lose more than other items or, for two runs, kinds whose change in score differs.
 
     `Evaluation.explain` and `Comparison.explain` return explanations.
 
@@ -49,10 +49,11 @@ class Explanation(Result):
           for two runs, how much the slice adds to the change;
         - held_out_inside and held_out_outside, the scores on the held-out half;
         - p, the p-value of the difference between inside and outside on the held-out half, one-sided for one run and
-          two-sided for two;
+          two-sided for two runs;
         - p_adjusted, p adjusted for all tested slices by the method of Benjamini and Hochberg;
         - holds, whether the slice was confirmed;
-        - alike, other slices that share at least 90 % of both slices' weight with the slice.
+        - alike, other slices with nearly the same items as the slice or its complement: their overlap has at least 90 %
+          of the weight of each.
     proposed : Table
         All slices proposed by the search on one half of the components, with the same columns as `slices`.
     conditions : dict
@@ -71,7 +72,7 @@ class Explanation(Result):
         Attributes that were not examined, and the reasons.
     power : list of dict
         The power of the test: for slices with a given share of the items, the difference in score that would be found 8
-        times in 10, or null if no difference would be found so often.
+        times in 10, or null if there is no such difference.
     units : dict
         Numbers of components in the searched half ("searched") and in the tested half ("tested").
     options : dict

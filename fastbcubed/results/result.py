@@ -93,9 +93,9 @@ class ClusterResult(Result):
         """Write an HTML report: the result in sentences, the distribution of the loss, slices, and costliest clusters.
 
         For a comparison or a diff, the report shows differences instead of losses, and the clusters that changed most.
-        The report is a single HTML file below 2 MB that makes no network requests, so it can be mailed, archived, and
-        read without scripts. The report contains sums and the ids of the members shown, and only the attributes that
-        you name.
+        The report is a single HTML file below 2 MB that you can e-mail or archive. The file makes no network requests
+        and can be read without scripts. The report contains aggregate figures, the ids of the members shown, and only
+        the attributes that you name.
 
         Parameters
         ----------
@@ -114,9 +114,9 @@ class ClusterResult(Result):
         by : str, Bins, tuple of these, mapping, or list of these, optional
             Slices to show in addition to the slices of the result.
         explain : bool, str, Bins, iterable of these, or table, optional
-            True to add a section on the kinds of items that lose F1 or, in a comparison, that differ between the runs,
-            as found by `explain` in all columns of the inputs; or the attributes to search. A diff does not support
-            `explain`.
+            True to add a section on the kinds of items that lose F1 or, in a comparison, whose scores differ between
+            the runs, as found by the method `explain`. With True, all columns of the inputs are searched; to search
+            only some attributes, pass the attributes. A diff does not support `explain`.
         overwrite : bool
             Whether an existing file may be replaced.
 
@@ -148,7 +148,7 @@ class ClusterResult(Result):
 
 
 class ScoredResult(ClusterResult):
-    """A result with overall scores, which gates can bound."""
+    """A result with overall scores that gates can check."""
 
     def check(self, *gates: str, **scores: float) -> Table:
         """Raise GateError, which is an AssertionError, unless all scores meet their bounds.
@@ -158,10 +158,10 @@ class ScoredResult(ClusterResult):
         *gates : str
             Required bounds, such as "f1>=0.9", "split_rate<=0.05" or "f1.low>=0.8", where low and high are the ends of
             the 95 % interval (MetricError if no interval is known). Append "@country=US" for a slice,
-            "@year:10=1990-1999" for a bin, or "@slice=new" for a named subset passed to `evaluate`. Numbers and sizes
-            can be bounded too, as in "largest_pred<=50": the number of clusters, the largest cluster (in scored items)
-            and the share of singletons among the clusters of a side (true or pred, or baseline or experiment), and the
-            numbers of items and cells. An undefined score (NaN) fails.
+            "@year:10=1990-1999" for a bin, or "@slice=new" for a named subset passed to `evaluate`. Counts and sizes
+            can be bounded too, as in "largest_pred<=50". For each side (true or pred, or baseline or experiment), they
+            are the number of clusters, the size of the largest cluster (in scored items) and the share of singletons
+            among the clusters. The numbers of items and cells can also be bounded. An undefined score (NaN) fails.
         **scores : float
             Minimum values of scores, truth_coverage or prediction_coverage, and maximum values of scores for which
             lower is better.

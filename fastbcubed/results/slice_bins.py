@@ -235,7 +235,7 @@ def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
         The width of all bins, one of which begins at 0; or an ascending list of the lower edges of bins. A list also
         creates a bin of all values below the first edge. For dates, a number is a number of years. For dates, and for
         text such as 2020-03-31, `by` may also be "year", "quarter" or "month", or a multiple such as "5 years" or "6
-        months" (also "5y", "1q", "6mo"). Times with a time zone use the local date.
+        months" (also "5y", "1q", "6mo"). Times with a time zone are binned by their local date.
 
     Returns
     -------
@@ -289,7 +289,7 @@ def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
 
 
 def element_of(text: str) -> str | Bins:
-    r"""Return the attribute in a text, or bins of it if a colon is followed by a width, edges or a calendar unit.
+    r"""Return the attribute that a text names, or bins of it if a width, edges or a calendar unit follow a colon.
 
     Examples
     --------

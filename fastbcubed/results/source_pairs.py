@@ -32,7 +32,7 @@ LOW = 20
 
 
 def source_pairs(self: Any, by: str | Bins, *, attributes: Any = None, by_slice: bool = False) -> Table:
-    """Return the quality of links within each source and between every two sources, or scores of pairs by slice.
+    """Return the quality of links within each source and between every two sources, or pair scores by slice.
 
     Parameters
     ----------

@@ -39,7 +39,8 @@ class Progress:
     spilled : int
         Number of bytes written to spill files so far.
     message : str
-        A line of text in the plan, empty in other stages: how the work will be done, and what resources it needs.
+        In the plan, a line that says how the work will be done and what resources the work needs; empty in other
+        stages.
     """
 
     stage: str
