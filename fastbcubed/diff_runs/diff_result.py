@@ -437,8 +437,8 @@ class Diff(DiffWithIds):
             The columns cluster, n_items, weight, n_parts (the number of clusters of the other side that the cluster
             intersects), outcome (or, if clusters overlap, unchanged), split_change, merge_change, and the scores over
             the cluster's items. With a truth, n_labelled is the number of items on which the scores that judge the
-            change are based. Clusters whose outcome is "gone" or "appeared" have nulls in all columns except cluster,
-            n_items, weight and outcome.
+            change are based. Clusters that are "gone" or "appeared" are listed only if `outcome` names them, with the
+            columns cluster, n_items and weight.
 
         Notes
         -----

@@ -210,7 +210,7 @@ def _estimate(plain: float, moves: Floats, adjustment: float, ratio: Ratio, draw
 
 
 class Estimable(NamedTuple):
-    """A score that can be estimated: its range, and its ratio or, for some F, those of precision and recall."""
+    """A score that can be estimated: its range, and its ratio or, for some F, the ratios of precision and recall."""
 
     name: str
     low: float
@@ -221,7 +221,7 @@ class Estimable(NamedTuple):
 
     @property
     def is_mean(self) -> bool:
-        """Whether it is a mean over items or by true cluster, or an F of two such means."""
+        """Whether the score is a mean over items or by true cluster, or an F of two such means."""
         return self.of_items or self.name.endswith("_by_true_cluster")
 
     def estimate(self, drawn: Drawn) -> Estimate:
@@ -232,7 +232,7 @@ class Estimable(NamedTuple):
         return estimate_f(precision, recall, self.alpha, drawn)
 
     def moved(self, drawn: Drawn, n_clusters: int) -> Moved:
-        """Return the influence on the score of one draw of each cluster of the sample."""
+        """Return how much one draw of each sampled cluster influences the score."""
         ratios = [make(drawn) for make in self.ratios]
         is_ratio = len(ratios) == 1
         found = _linear(ratios[0], drawn) if is_ratio else _linear_f(ratios[0], ratios[1], self.alpha, drawn)

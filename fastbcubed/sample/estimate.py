@@ -341,15 +341,15 @@ def estimate(
         All items of each drawn true cluster, one row per item, in any form that `evaluate` takes. The sample is held in
         memory.
     prediction : Clustering, table, path or dict, or dict of str to one of these
-        The clustering to score, or a dict of several by name; each must contain all items, not only the sampled ones.
+        The clustering to score, or a dict of several by name; each must contain all items, not only the sampled items.
     baseline : str, optional
         Name of the run that the other runs are compared with, as for `compare`.
     item, cluster : str, list of str, dict, or tuple of two of these
         Columns of items and clusters, as for `evaluate` or, for several runs, `compare`. In a pair, the first element
         names columns of the sample, and the second element columns of the predictions.
     slices : str, Bins, tuple of these, or iterable of these
-        Columns of the sample, or bins of columns, by which to estimate means over items and their F. The columns in a
-        tuple are crossed. A slice with fewer than ten draws has no estimates.
+        Columns of the sample, or bins of columns, that define slices; the columns in a tuple are crossed. By slice,
+        means over items, and F scores of such means, are estimated. A slice with fewer than ten draws has no estimates.
     sampling : str
         How true clusters were drawn. "uniform" means with equal probability. "cluster_size" means with probability
         proportional to size, as when items are drawn and their clusters are labelled. Any other value names a column
@@ -389,14 +389,14 @@ def estimate(
     Raises
     ------
     FastBCubedError
-        The error raised is a subclass of FastBCubedError; its message says what is wrong with the input, where, and
-        what to do.
+        A subclass of FastBCubedError, if the input or an argument is invalid; the message says what is wrong, where,
+        and what to do.
 
     Notes
     -----
-    Scores computed only on the sampled items are too high, because most of the items that are wrongly clustered with
-    them belong to true clusters that were not drawn. `estimate` counts all items of the sampled items' predicted
-    clusters, because the prediction contains all items.
+    Precision computed only on the sampled items is too high, because most of the items that are wrongly clustered with
+    sampled items belong to true clusters that were not drawn. `estimate` counts all items of the sampled items'
+    predicted clusters, because the prediction contains all items.
 
     Each score is a ratio of two means over the true clusters, both of which are estimated from the sample. Let p be the
     weight of a true cluster c and k its number of items, and let n and M be the numbers of items and clusters of the
@@ -438,10 +438,10 @@ def estimate(
     independently and that the number of draws is large. The more uneven the clusters' weights in a score, the more
     draws are needed. For uniform samples with a few very large clusters, 95 % intervals covered the score in only 65 to
     87 % of samples. The warning `few-clusters` is given if an estimate depends on few clusters, or on a few large
-    clusters; draw clusters by size instead.
+    clusters; if so, draw clusters with probability proportional to size.
 
-    Four warnings are given if a sample does not seem to be drawn as stated. The warning `partial-clusters` means that
-    most predicted clusters of the sampled items contain items of other true clusters. The warning
+    If a sample does not seem to be drawn as stated, up to four warnings are given. The warning `partial-clusters` means
+    that most predicted clusters of the sampled items contain items of other true clusters. The warning
     `sample-unlike-prediction` means that the number of predicted clusters estimated from the sample differs from the
     actual number. The warning `population-clusters` means that the number of true clusters does not fit the number of
     items in the prediction. The warning `beyond-range` means that the 95 % interval of an estimate is outside the range
@@ -674,8 +674,8 @@ def estimate_pairs(
         path, arrays or tuples), each with two items and a verdict in the same words as in the column "verdict".
         Labelled pairs without a verdict are ignored, and each pair may occur only once.
     prediction : Clustering, table, path or dict, or dict of str to one of these, optional
-        The clustering to score, or several runs by name. A pair with an item that is in no cluster counts as being in
-        different clusters.
+        The clustering to score, or several runs by name. If an item of a pair is in no cluster, both items count as
+        being in different clusters.
     left, right : str or list of str, optional
         Columns of the two items of labelled pairs, as for `Clustering.from_links`.
     verdict : str, optional
@@ -708,8 +708,8 @@ def estimate_pairs(
 
         For labelled pairs, there are three further columns: run (if there are several runs), n_components (the number
         of groups of pairs that share items) and n_outside (the number of pairs with an item that is in no cluster). The
-        scores of labelled pairs are pair_precision, pair_recall and pair_f1, and n_judged is the number of pairs that
-        count for the score.
+        scores of labelled pairs are pair_precision, pair_recall and pair_f1, and n_judged is the number of pairs on
+        which the score is based.
 
     Raises
     ------
@@ -731,28 +731,29 @@ def estimate_pairs(
 
     Notes
     -----
-    Of a stratum whose pairs add up to z, let n draws be judged, of which k count for the score. The estimate is the sum
-    over strata of sign z k / n, plus self_pairs for delta_precision. The standard error of the estimate is the root of
-    the sum over strata of z² (k/n) (1 - k/n) / (n - 1), which is unknown if only one draw of a stratum is judged. The
-    verdict "different" counts for good_split and bad_merge; the verdict "same" counts for bad_split, good_merge and
-    delta_precision. Intervals are obtained by inverting Rao's score test, which for a single stratum gives Wilson's
-    interval for k / n, with both ends multiplied by z. In simulated samples of 40 to 300 pairs, 95 % intervals covered
-    the score in 92 to 98 % of samples. A pair that is drawn repeatedly shares the verdict of its first row. Estimates
-    are unbiased. Intervals are limited to the values that the verdicts leave possible, so an estimate may lie outside
-    its interval. If all pairs are judged, both ends of the interval are the score itself, and `sentences` says so.
-    Unsure pairs are excluded, as if they were like the judged pairs; low_unsure and high_unsure show how much the
-    estimate depends on unsure pairs. Pairs without a verdict are excluded, too: judges may stop anywhere, because the
-    first pairs of a sample are themselves a sample. An EvaluationWarning names pairs that were skipped before the last
-    judged pair, and strata whose verdicts are all "unsure". Without the scores of such strata, the overall scores are
-    those of the items of the other strata, or NaN if there are no other strata.
+    For a stratum whose pairs add up to z, let n be the number of judged draws, and k the number of judged draws whose
+    verdict counts towards the score. The estimate is the sum over strata of sign z k / n, plus self_pairs for
+    delta_precision. The standard error of the estimate is the root of the sum over strata of z² (k/n) (1 - k/n) / (n -
+    1), which is unknown if only one draw of a stratum is judged. "different" verdicts count towards good_split and
+    bad_merge; "same" verdicts count towards bad_split, good_merge and delta_precision. Intervals are obtained by
+    inverting Rao's score test, which for a single stratum gives Wilson's interval for k / n, with both ends multiplied
+    by z. In simulated samples of 40 to 300 pairs, 95 % intervals covered the score in 92 to 98 % of samples. A pair
+    that is drawn repeatedly shares the verdict of its first row. Estimates are unbiased. Intervals are limited to the
+    values that the verdicts leave possible, so an estimate may lie outside its interval. If all pairs are judged, both
+    ends of the interval are the score itself, and `sentences` says so. Unsure pairs are excluded, which assumes that
+    they are like the judged pairs; low_unsure and high_unsure show how much the estimate depends on unsure pairs. Pairs
+    without a verdict are excluded, too: judges may stop anywhere, because the first pairs of a sample are themselves a
+    sample. An EvaluationWarning names pairs that were skipped before the last judged pair, and strata whose verdicts
+    are all "unsure". Strata whose verdicts are all "unsure" are excluded from the overall scores, which then describe
+    the items of the other strata, or are NaN if there are no other strata.
 
     For labelled pairs, a score is a ratio of sums of weights. Let h be the weight of the matching pairs within
     predicted clusters, p the weight of all pairs within predicted clusters, and t the weight of all matching pairs.
     Precision is h / p, recall is h / t, and F1 is 2 h / (p + t). The standard error is that of a ratio R over m groups,
     which are the connected components of the judged pairs. With numerator a and denominator b of a group, and B the sum
     of all b, the standard error is the root of m / (m - 1) times the sum of ((a - R b) / B)²; groups with b = 0 are
-    ignored. A sample that was not drawn at random says nothing about other pairs, and no sample says anything about
-    pairs that no blocking rule proposed.
+    ignored. A sample that was not drawn at random says nothing about other pairs, and a sample of proposed pairs says
+    nothing about pairs that no blocking rule proposed.
 
     References
     ----------
@@ -762,8 +763,8 @@ def estimate_pairs(
 
     Examples
     --------
-    On average, a change separated an item from 0.2 of its cluster. Of four drawn pairs, three were judged, two of them
-    as rightly separated. The estimate is 0.2 * 2 / 3, and its standard error is 0.2 * sqrt(2 / 3 * 1 / 3 / 2).
+    The split rate of a change is 0.2. Of four drawn pairs, three were judged, two of them as rightly separated. The
+    estimate of the good split rate is 0.2 * 2 / 3, and its standard error is 0.2 * sqrt(2 / 3 * 1 / 3 / 2).
 
     >>> import fastbcubed as fb
     >>> labelled = {

@@ -244,18 +244,18 @@ class EstimatedComparison(Comparison):
         return super()._copy(runs, baseline)
 
     def deltas(self, *, adjust: str = "bonferroni") -> Table:
-        """Return the differences of each experiment's estimates from the baseline's, as `Comparison.deltas` does.
+        """Return the differences between each experiment's and the baseline's estimates, as `Comparison.deltas` does.
 
-        Runs are paired by the drawn clusters. A run with the same clusters as the baseline differs by 0 (0 to 0). If a
-        run differs in none of the sampled clusters, the interval covers the differences that these clusters do not rule
-        out.
+        Runs are paired by the drawn clusters. For a run with the same clusters as the baseline, the difference and both
+        ends of its interval are 0. If a run differs from the baseline in none of the sampled clusters, the interval
+        covers the differences that the sample does not rule out.
         """
         return self._deltas(adjusted(self.level, len(self.experiments), adjust))
 
     def slices(
         self, by: SliceKey, *, deltas: bool = True, order_by: str | None = None, limit: int | None = None
     ) -> Table:
-        """Return the estimates of all runs by slice, and their differences from the baseline's.
+        """Return the estimates of all runs by slice, and the differences from the estimates of the baseline.
 
         Parameters
         ----------
@@ -457,8 +457,8 @@ class EstimatedComparison(Comparison):
         Parameters
         ----------
         directory : path
-            The directory, which is created if it does not exist. Files of an earlier result in the directory are
-            replaced, all of them at the end.
+            The directory to write to; a missing directory is created. Files of an earlier result in the directory are
+            replaced together, after the new files have been written.
 
         Examples
         --------

@@ -173,26 +173,27 @@ class Estimates(Result):
         Returns
         -------
         Interval
-            The ends low and high, by Student's t. There are fewer degrees of freedom than draws if a few draws
-            contribute most of the error (see `df` of `scores`). The interval of a rate is symmetric in the log odds and
-            so stays within 0 and 1. The interval of a mean size is symmetric in the logarithm of the excess over 1. If
-            an estimate is outside the range of its score, the interval is symmetric about the estimate. For scores
-            whose estimates may be outside the range (precision and F of clusters and of MUC), the interval is also
-            symmetric about the estimate, but truncated to the range. If all sampled clusters are right, or all are
-            wrong, the interval covers every share q of clusters of the other kind that n clusters of equal weight do
-            not rule out: up to (1 - q)^n = (1 - level) / 2. The interval is NaN for a single cluster, and if nothing
-            was observed. The interval of a mean size is also NaN if all sampled clusters have the same size, because
-            nothing shows how large other clusters may be. Both ends are the estimate itself in a census, and if all
-            clusters are partly right in the same way.
+            The ends low and high of an interval based on Student's t. There are fewer degrees of freedom than draws if
+            a few draws contribute most of the error (see `df` of `scores`). The interval of a rate is symmetric in the
+            log odds and so stays within 0 and 1. The interval of a mean size is symmetric in the logarithm of the
+            excess over 1. If an estimate is outside the range of its score, the interval is symmetric about the
+            estimate. For scores whose estimates may be outside the range (precision and F of clusters and of MUC), the
+            interval is also symmetric about the estimate, but truncated to the range. If all sampled clusters are right
+            (or all are wrong), let q be the share of wrong (or right) clusters in the population, and n the effective
+            number of sampled clusters. The interval then allows for every q for which (1-q)^n is at least (1-level)/2.
+            The ends are NaN if fewer than two draws are informative about the score. The ends for a mean size are also
+            NaN if all sampled clusters have the same size, because the data do not show how large other clusters could
+            be. Both ends equal the estimate if all true clusters are in the sample, or if all sampled clusters have the
+            same score between 0 and 1.
 
         Notes
         -----
-        In simulations, a tenth of the predicted clusters merged three, six or fifteen true clusters. In 1,000 samples
-        of 200 and of 400 true clusters, 95 % intervals covered the scores of the population in 92 to 97 % of samples,
-        with three exceptions. The intervals covered recall by item and by true cluster, which only few clusters
-        reduced, in 95 to 99 % of samples, and pair_recall in 91 to 97 % of samples. Whether two merged clusters are
-        drawn together makes no difference, because the errors of one cluster do not depend on the errors of the other
-        cluster.
+        In simulations, a tenth of the predicted clusters merged three, six or fifteen true clusters. With 1,000 samples
+        of each size (200 and 400 true clusters), 95 % intervals covered the scores of the population in 92 to 97 % of
+        samples, with three exceptions. The intervals for recall by item and by true cluster, which only a few clusters
+        reduced, covered the score in 95 to 99 % of samples, and the intervals for pair_recall in 91 to 97 % of samples.
+        Whether two merged clusters are drawn together does not affect the intervals, because the errors of one cluster
+        do not depend on whether the other cluster is drawn.
 
         Examples
         --------
@@ -247,7 +248,8 @@ class Estimates(Result):
 
         Examples
         --------
-        Two true clusters were drawn; the prediction splits the second cluster, and adds an item that was not drawn.
+        Two true clusters were drawn; the prediction splits the second cluster, and adds an undrawn item to one of its
+        parts.
 
         >>> import fastbcubed as fb
         >>> est = fb.estimate({"a": 1, "b": 1, "c": 2, "d": 2}, {"a": 1, "b": 1, "c": 2, "d": 3, "e": 3})
@@ -270,7 +272,7 @@ class Estimates(Result):
     estimates = under_old_name(scores, "estimates")
 
     def slices(self, by: SliceKey) -> Table:
-        """Return the estimates of means over items, and of their F, by slice.
+        """Return the estimates of means over items, and of F scores of such means, by slice.
 
         Parameters
         ----------
@@ -346,8 +348,8 @@ class Estimates(Result):
         Parameters
         ----------
         directory : path
-            The directory, which is created if it does not exist. Files of an earlier result in the directory are
-            replaced, all of them at the end.
+            The directory to write to; a missing directory is created. Files of an earlier result in the directory are
+            replaced together, after the new files have been written.
 
         Examples
         --------

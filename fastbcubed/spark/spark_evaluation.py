@@ -727,9 +727,9 @@ class SparkEvaluation(Evaluation):
         Parameters
         ----------
         directory : path or URI
-            Where Spark writes. The JSON goes to ``overall``, a directory of text. If the driver sees the directory,
-            the JSON also goes to ``overall.json``, and the slices to ``slices.parquet``; `fastbcubed.load` reads both
-            files.
+            The directory to which Spark writes. The JSON is written to ``overall``, a directory of text files. If the
+            driver can access the directory, the JSON is also written to ``overall.json`` and the slices to
+            ``slices.parquet``; `fastbcubed.load` reads both files.
         keep : {"scores", "cells", "items"}
             What to save; anything but "scores" requires that `out` was the same directory.
         repairs : int
@@ -740,7 +740,7 @@ class SparkEvaluation(Evaluation):
         OptionError
             If repairs are requested.
         NotKeptError
-            If the data to write was not kept.
+            If the data to write were not kept.
         """
         if repairs:
             raise OptionError(

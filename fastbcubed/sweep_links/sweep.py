@@ -110,11 +110,11 @@ def sweep(
         Columns of the two items; a list makes a composite id. By default, the columns of Splink, dedupe, Zingg and
         other tools are recognised.
     score : str, optional
-        Column of scores, probabilities or weights; by default, recognised as the columns of items are.
+        Column of scores, probabilities or weights; recognised by default, like the columns of items.
     verdict : str or False, optional
         Column that says whether two items match, as for `Clustering.from_links`. Pairs that do not match are not
         linked at any threshold; a warning counts the non-matching pairs that other links connect. False means that the
-        links have no column of matches.
+        links have no column of verdicts.
     sources : tuple of str or False, optional
         Names of the tables of the left and the right items, as for `Clustering.from_links`.
     items : array-like or table, optional
@@ -156,17 +156,17 @@ def sweep(
     OptionError
         If the sweep needs more than the memory limit.
     FastBCubedError
-        The error raised is a subclass of FastBCubedError; its message says what is wrong with the input, where, and
-        what to do.
+        A subclass of FastBCubedError, if the input or an argument is invalid; the message says what is wrong, where,
+        and what to do.
 
     Notes
     -----
     Links are sorted by score and joined once, which gives a tree of merges. The overlaps of predicted and true
-    clusters change only where two clusters merge. A pair of items of one true cluster counts from the lowest merge that
-    joins the two items, and merges are counted part by part. The run time for all thresholds together is O((n + m) log
-    n) for n items and m links. Memory is 32 bytes per link at first and 16 bytes per link after joining, plus 250 bytes
-    per item with all scores, or 180 bytes per item with only precision, recall and F1. Methods of the result need
-    further memory and check the limit first: `Sweep.merges` takes 130 bytes per item.
+    clusters change only where two clusters merge. A pair of items in the same true cluster is counted once, at the
+    merge that first joins the two items. The run time for all thresholds together is O((n + m) log n) for n items and m
+    links. Memory is 32 bytes per link at first and 16 bytes per link after joining, plus 250 bytes per item with all
+    scores, or 180 bytes per item with only precision, recall and F1. Methods of the result need further memory and
+    check the limit first: `Sweep.merges` takes 130 bytes per item.
 
     Links with equal scores are used together, so clusters change only between two different scores.
 

@@ -186,7 +186,7 @@ class Sweep(Result):
         score : str
             A score of the curve.
         threshold : float, optional
-            By default, the threshold of the best score, whose choice the interval allows for, as in `chosen`.
+            By default, the threshold of the best score; the interval then allows for this choice, as in `chosen`.
         level : float
             The confidence level.
 
@@ -231,9 +231,9 @@ class Sweep(Result):
     ) -> Chosen:
         """Return the best threshold, with intervals that allow for choosing the threshold on the same data.
 
-        The score at the best threshold is partly due to chance; on other data, the same threshold scores lower. The
-        units of `curve` are resampled, and the score at the best threshold of each resample is compared with the score
-        at the same threshold on all data. Thresholds that are too weak for the units are ignored, unless the best
+        The score at the best threshold is partly due to chance; on other data, the same threshold tends to score lower.
+        The units of `curve` are resampled, and the score at the best threshold of each resample is compared with the
+        score at the same threshold on all data. Thresholds that are too weak for the units are ignored, unless the best
         threshold is one of them.
 
         Parameters
@@ -250,7 +250,7 @@ class Sweep(Result):
         Returns
         -------
         Chosen
-            The best threshold, low and high of the score, expected, optimism, threshold_low and threshold_high.
+            The best threshold, and the attributes low, high, expected, optimism, threshold_low and threshold_high.
 
         Raises
         ------
@@ -370,7 +370,7 @@ class Sweep(Result):
         threshold : float
             The score of a link, or any other number.
         stronger : bool
-            Whether to round to a stronger score rather than a weaker score; the weaker score gives the same clusters.
+            Whether to round to a stronger score; by default, to a weaker score, which gives the same clusters.
 
         Returns
         -------
@@ -498,7 +498,7 @@ class Sweep(Result):
         Parameters
         ----------
         thresholds : list of float
-            The thresholds, whose columns are named as in Splink: "cluster_p_0_9" for a probability, else "cluster_0_9".
+            The thresholds. Columns are named as in Splink: "cluster_p_0_9" for a probability, else "cluster_0_9".
 
         Returns
         -------
@@ -633,10 +633,9 @@ class Sweep(Result):
 
         Notes
         -----
-        The losses add up to 1 minus the recall. Merging costs no recall, so the loss by merging is 0 or negative: a
-        wrong link joins clusters, which regains matching pairs that no correct link joins. Merging costs precision, as
-        `merges` shows. Links with an item that is missing from the truth count as wrong, and a note counts such
-        links.
+        The losses add up to 1 minus the recall. Merging costs no recall, so the loss by merging is 0 or negative: by
+        joining clusters, wrong links can regain matching pairs that no correct link joins. Merging costs precision, as
+        `merges` shows. Links with an item that is missing from the truth count as wrong, and a note counts such links.
 
         Examples
         --------
@@ -781,14 +780,14 @@ class Sweep(Result):
     ) -> None:
         """Write the curve and the clusters at the best threshold; `fastbcubed.load` reads the sweep back.
 
-        A loaded sweep has all scores at every threshold and shows the best threshold that was chosen when it was
-        saved. Clusters at other thresholds, standard errors and further slices require the links.
+        A loaded sweep has all scores at every threshold and shows the best threshold that was saved with the sweep.
+        Clusters at other thresholds, standard errors and further slices require the links.
 
         Parameters
         ----------
         directory : path
-            The directory, which is created if it does not exist. Files of an earlier result in the directory are
-            replaced, all of them at the end.
+            The directory to write to; a missing directory is created. Files of an earlier result in the directory are
+            replaced together, after the new files have been written.
         score, where
             The score that the best threshold maximises, and conditions, as for `best`.
         chosen : Chosen, optional
@@ -836,7 +835,7 @@ class Sweep(Result):
             The file to write; by default, none. The report is always returned, and a notebook displays the report.
         score, where
             The score that the best threshold maximises, and conditions, as for `best`. By default, F1 or, for a loaded
-            sweep, the choice with which the sweep was saved.
+            sweep, the score and conditions saved with it.
         title : str, optional
             The heading.
         worst : int
@@ -894,7 +893,7 @@ class Sweep(Result):
     def to_json(self, *, limit: int = 1000, indent: int | None = 2) -> str:
         """Return the curve, the best F1 and the requested thresholds as JSON; an infinite threshold becomes null.
 
-        An infinite threshold uses no links, unless scores are infinite. For a loaded sweep, the choice with which the
-        sweep was saved replaces the best F1.
+        An infinite threshold uses no links, unless scores are infinite. For a loaded sweep, the best threshold that was
+        saved replaces the best F1.
         """
         return as_json(self.to_dict(limit=limit), indent)
