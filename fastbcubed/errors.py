@@ -198,11 +198,11 @@ class Message(str):
         return "".join(map(format, self.parts))
 
     def render(self, word: Callable[[Any], str]) -> str:
-        """Return the message with each part replaced by what `word` returns for it."""
+        """Return the message with each part replaced by what `word` returns for the part."""
         return visible("".join(map(word, self.parts)), SPACES)
 
     def replaced(self, change: Callable[[Any], Any]) -> Message:
-        """Return the message with each part replaced by what `change` returns for it."""
+        """Return the message with each part replaced by what `change` returns for the part."""
         return Message("".join(format(change(part)) for part in self.parts))
 
 

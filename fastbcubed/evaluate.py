@@ -99,8 +99,8 @@ def evaluate(
     beta : float
         Weight of recall in F; any value other than 1 adds fbeta and mean_fbeta.
     weighting : {"pointwise", "outer"}
-        Whether weights count both inside each item's confusion matrix and in the mean, or only in the mean ("outer").
-        Outer weights may be zero.
+        Whether weights count both inside each item's confusion matrix and in the mean ("pointwise"), or only in the
+        mean ("outer"). Outer weights may be zero.
     unmatched : {"drop", "raise", "singleton", "outside"} or dict
         Policy for items missing from one side; a dict has a policy for "truth" and a policy for "prediction". "outside"
         is for prediction-only items, which are then not scored, but count as false positives for the items they are

@@ -387,7 +387,7 @@ class Contingency:
     weighted : bool
         Whether items have weights.
     weighting : {"pointwise", "outer"}
-        Whether weights count both inside the confusion matrices and in means, or only in means.
+        Whether weights count both inside the confusion matrices and in means ("pointwise"), or only in means ("outer").
     outside : bool
         Whether prediction-only items are false positives for the items they are clustered with.
     parts : ndarray of int64, shape (n_parts + 1,)
@@ -403,7 +403,7 @@ class Contingency:
     overlapping : bool
         Whether clusters may overlap.
     pair_weight : float or None
-        Sum, over all pairs of items in the same cell, of the product of both weights; None if unknown.
+        Sum, over all pairs of items in the same cell, of the product of the two items' weights; None if unknown.
 
     Examples
     --------
@@ -521,7 +521,8 @@ class Contingency:
         weight_squares : array-like of float, shape (n_cells,), optional
             Sum of the squared weights of the items of each cell; pair scores of weighted cells require these sums.
         weighting : {"pointwise", "outer"}
-            Whether weights count both inside the confusion matrices and in means, or only in means.
+            Whether weights count both inside the confusion matrices and in means ("pointwise"), or only in means
+            ("outer").
 
         Returns
         -------
@@ -586,17 +587,17 @@ class Contingency:
 
     @property
     def tp(self) -> NDArray[np.float64]:
-        """Weight (if outer, number) of items that share both clusters with an item of the cell, including the item."""
+        """Weight (number if outer) of items that share both clusters with an item of the cell, including the item."""
         return self.n.astype(np.float64) if self.weighting == "outer" else self.weight
 
     @property
     def fp(self) -> NDArray[np.float64]:
-        """Weight (if outer, number) of items that share only the predicted cluster with an item of the cell."""
+        """Weight (number if outer) of the items that share only the predicted cluster with an item of the cell."""
         return self.cells["fp"]
 
     @property
     def fn(self) -> NDArray[np.float64]:
-        """Weight (if outer, number) of items that share only the true cluster with an item of the cell."""
+        """Weight (number if outer) of the items that share only the true cluster with an item of the cell."""
         return self.cells["fn"]
 
     @cached_property

@@ -109,8 +109,8 @@ def compare(
         engine and ``align="common"``.
     item, cluster : str, list of str, dict, or tuple of two such values
         Columns of items and clusters, as for `evaluate`. The second element of a pair applies to all runs, or is a dict
-        from run name to columns. If a dict is passed instead of a pair, the truth and all runs missing from the dict
-        have the default columns.
+        from run name to columns. If a dict is passed instead of a pair, the default columns are used for the truth and
+        all runs missing from the dict.
     weight, slices, attributes, metrics, beta, weighting, unmatched, nulls, duplicates, noise
         As for `evaluate`. Policies apply to all runs. If any run is built from links, items that only the truth has are
         singletons by default.

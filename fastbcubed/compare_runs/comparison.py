@@ -73,7 +73,7 @@ class Comparison(ComparedRuns):
     ranking : list of dict
         A dict for each run, ordered by the score that `best` uses, best first.
     warnings : list of dict
-        Warnings and notes: the code, level ("warning" or "note"), message, runs and values of each. A single warning,
+        Warnings and notes, each with its code, level ("warning" or "note"), message, runs and values. A single warning,
         ``runs-lack-items``, covers all runs that are missing items of the truth.
     n_bootstrap, seed : int
         Number and seed of the bootstrap replicates. Without replicates, intervals are based on Student's t.
@@ -102,8 +102,8 @@ class Comparison(ComparedRuns):
         Parameters
         ----------
         adjust : {"bonferroni", "none"}
-            With several experiments, "bonferroni" widens the intervals of a score so that the confidence `level`
-            applies to the intervals of all experiments together. With "none", the level applies to each interval
+            With several experiments, "bonferroni" widens the intervals for a score so that the confidence `level`
+            applies to the intervals for all experiments together. With "none", the level applies to each interval
             individually.
 
         Returns

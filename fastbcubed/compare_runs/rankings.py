@@ -288,7 +288,7 @@ class ComparedRuns(ComparisonData):
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """Warnings and notes: the code, level (warning or note), message, runs concerned and values of each."""
+        """Warnings and notes, each with its code, level (warning or note), message, runs concerned and values."""
         notices = shared_notices(self)
         of_items = [metric for metric in self.metrics if not metric.of_mentions]
         if not of_items or not any(n_dropped(self, name) for name in self):

@@ -115,7 +115,7 @@ def diff(
         also includes the good and bad rates and distances, delta_precision, delta_recall and iq. Scores of `evaluate`,
         such as f1, treat the baseline as the truth.
     weighting : {"pointwise", "outer"}
-        Whether weights count both inside the clusters and in the mean, or only in the mean.
+        Whether weights count both inside the clusters and in the mean ("pointwise"), or only in the mean ("outer").
     unmatched : {"drop", "raise", "singleton", "outside"} or dict
         Policy for items missing from one side; a dict has a policy for "baseline" (items that have disappeared) and a
         policy for "experiment" (new items). By default, items missing from one side are dropped, so all rates describe
@@ -132,7 +132,7 @@ def diff(
         Policy for rows that repeat an earlier row.
     noise : object, optional
         A label, such as -1, whose items are treated as singletons; or a dict with a noise label for "baseline",
-        "experiment" or both. A dict does not apply to the truth.
+        "experiment" or both. A noise label in a dict does not apply to the truth.
     overlapping : bool
         Whether items may be in several clusters. Overlapping clusterings have the scores split_rate and merge_rate, and
         accept no truth.

@@ -77,7 +77,7 @@ class Diff(DiffWithIds):
     summary : dict
         Numbers of items and clusters, and cluster sizes, of each side.
     warnings : list of dict
-        Warnings and notes: the code, level, message and values of each.
+        Warnings and notes, each with its code, level, message and values.
     definition : dict
         How the scores are defined: average, weighting, policies.
     reading : dict
@@ -164,7 +164,7 @@ class Diff(DiffWithIds):
         return Scores(found, of_impact._missing)
 
     def interval(self, which: str, *, level: float = 0.95, unit: str = COMPONENT) -> Interval:
-        """Return the interval of an overall score; see `Evaluation.interval`.
+        """Return the confidence interval for an overall score; see `Evaluation.interval`.
 
         Parameters
         ----------
@@ -385,7 +385,7 @@ class Diff(DiffWithIds):
         Returns
         -------
         Table
-            A row for each draw, with everything that the estimate requires and an empty column "verdict"; see
+            A row for each draw, with all columns that the estimate requires and an empty column "verdict"; see
             `fastbcubed.estimate_pairs`.
 
         Examples

@@ -199,7 +199,7 @@ class DiffData(ScoredResult):
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """Warnings and notes: the code, level (warning or note), message and values of each."""
+        """Warnings and notes, each with its code, level (warning or note), message and values."""
         return list(self._saved["warnings"]) if "warnings" in self._saved else cautions(self)
 
     @property

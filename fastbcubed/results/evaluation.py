@@ -76,7 +76,7 @@ class Evaluation(EvaluationData):
     concentration : dict
         How concentrated the loss is in the clusters of each side.
     warnings : list of dict
-        Warnings and notes: the code, level, message and values of each.
+        Warnings and notes, each with its code, level, message and values.
     definition : dict
         How the scores are defined: average, weighting, policies.
     reading : dict
@@ -150,7 +150,7 @@ class Evaluation(EvaluationData):
         return Scores(found.of, self.standard_errors.missing())
 
     def interval(self, which: str, *, level: float = 0.95, unit: str = COMPONENT) -> Interval:
-        """Return the interval of an overall score.
+        """Return the confidence interval for an overall score.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class Evaluation(EvaluationData):
         -------
         Interval
             The ends low and high of an interval based on Student's t. The fewer units account for the error, the fewer
-            the degrees of freedom. The interval of a rate is symmetric in the log odds; the interval of a mean over
+            the degrees of freedom. The interval for a rate is symmetric in the log odds; the interval for a mean over
             items is also no wider than Wilson's interval for the effective number of units. A score at an end of its
             range has a one-sided interval, which allows for units with other scores outside the sample. The ends are
             NaN if all items are in one unit. The ends are also NaN for a score of 0 without an upper limit, such as 0

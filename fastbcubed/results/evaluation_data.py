@@ -204,7 +204,7 @@ class EvaluationData(ScoredResult):
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """Warnings and notes on the scores: the code, level (warning or note), message and values of each."""
+        """Warnings and notes on the scores, each with its code, level (warning or note), message and values."""
         known = self.figures.warnings
         return [*found_in(self), *self.origin.notes] if known is None else known
 

@@ -153,15 +153,15 @@ def explain(
     Notes
     -----
     The loss of an item is how much higher the overall score would be, to first order, if the item's contribution were
-    perfect. The loss of F1 is the sum of the losses of precision and recall, each times the slope of F1. Let e_u be the
-    loss of a component u's items in the slice in excess of the mean loss, minus the share of the slice times the excess
-    loss of all items of u. The test statistic of a slice is then Σ e_u / sqrt(Σ e_u²) [1]_. A slice is proposed if its
-    own statistic on the searched half is at least 2, and so are the statistics of what the slice adds to other
-    proposals and to the sum of its conditions. The p-value of a proposal is the largest p-value of these statistics on
-    the other half, by Student's t. The p-values of all proposals are adjusted by the method of Benjamini and Hochberg.
-    Values with few items are pooled; numbers and dates are cut where the loss changes on the searched half, as in a
-    regression tree. The figures of a slice refer to all items, but p-values and held-out scores refer to the half that
-    was not searched.
+    perfect. The loss of F1 is the sum of the losses of precision and recall, each times the partial derivative of F1.
+    Let e_u be the loss of a component u's items in the slice in excess of the mean loss, minus the share of the slice
+    times the excess loss of all items of u. The test statistic of a slice is then Σ e_u / sqrt(Σ e_u²) [1]_. A slice is
+    proposed if its own statistic on the searched half is at least 2, and so are the statistics of what the slice adds
+    to other proposals and to the sum of its conditions. The p-value of a proposal is the largest p-value of these
+    statistics on the other half, by Student's t. The p-values of all proposals are adjusted by the method of Benjamini
+    and Hochberg. Values with few items are pooled; numbers and dates are cut where the loss changes on the searched
+    half, as in a regression tree. The figures of a slice refer to all items, but p-values and held-out scores refer to
+    the half that was not searched.
 
     References
     ----------

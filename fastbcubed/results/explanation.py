@@ -66,8 +66,8 @@ class Explanation(Result):
     looked_at : int
         Number of slices examined on the searched half.
     attributes : dict
-        The attributes examined, each with its kind (categories, number, date, …), n_values, and rare (the values that
-        are pooled).
+        The attributes examined, each with its kind (categories, number, date, …), n_values (the number of values), and
+        rare (the values that are pooled).
     left_out : dict of str to str
         Attributes that were not examined, and the reasons.
     power : list of dict

@@ -130,8 +130,8 @@ class ClusterResult(Result):
         Raises
         ------
         MissingPackageError, OptionError, ColumnError, SliceError, NotKeptError
-            If the packages of the ``report`` extra are not installed, or an option, an attribute or a slice is
-            invalid.
+            If the packages of the ``report`` extra are not installed, an option, an attribute or a slice is invalid, or
+            the data needed were not kept.
 
         Examples
         --------
@@ -159,9 +159,10 @@ class ScoredResult(ClusterResult):
             Required bounds, such as "f1>=0.9", "split_rate<=0.05" or "f1.low>=0.8", where low and high are the ends of
             the 95 % interval (MetricError if no interval is known). Append "@country=US" for a slice,
             "@year:10=1990-1999" for a bin, or "@slice=new" for a named subset passed to `evaluate`. Counts and sizes
-            can be bounded too, as in "largest_pred<=50". For each side (true or pred, or baseline or experiment), they
-            are the number of clusters, the size of the largest cluster (in scored items) and the share of singletons
-            among the clusters. The numbers of items and cells can also be bounded. An undefined score (NaN) fails.
+            can be bounded too, as in "largest_pred<=50". For each side (true or pred, or baseline or experiment), gates
+            can bound the number of clusters, the size of the largest cluster (in scored items) and the share of
+            singletons among the clusters. Gates can also bound the numbers of items and cells. An undefined score (NaN)
+            fails.
         **scores : float
             Minimum values of scores, truth_coverage or prediction_coverage, and maximum values of scores for which
             lower is better.

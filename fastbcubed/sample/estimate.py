@@ -348,8 +348,9 @@ def estimate(
         Columns of items and clusters, as for `evaluate` or, for several runs, `compare`. In a pair, the first element
         names columns of the sample, and the second element columns of the predictions.
     slices : str, Bins, tuple of these, or iterable of these
-        Columns of the sample, or bins of columns, that define slices; the columns in a tuple are crossed. By slice,
-        means over items, and F scores of such means, are estimated. A slice with fewer than ten draws has no estimates.
+        Columns of the sample, or bins of columns, that define slices; the columns in a tuple are crossed. For each
+        slice, means over items and F scores of such means are estimated. A slice with fewer than ten draws has no
+        estimates.
     sampling : str
         How true clusters were drawn. "uniform" means with equal probability. "cluster_size" means with probability
         proportional to size, as when items are drawn and their clusters are labelled. Any other value names a column
@@ -444,18 +445,18 @@ def estimate(
     that most predicted clusters of the sampled items contain items of other true clusters. The warning
     `sample-unlike-prediction` means that the number of predicted clusters estimated from the sample differs from the
     actual number. The warning `population-clusters` means that the number of true clusters does not fit the number of
-    items in the prediction. The warning `beyond-range` means that the 95 % interval of an estimate is outside the range
-    of its score.
+    items in the prediction. The warning `beyond-range` means that the 95 % interval for an estimate is outside the
+    range of its score.
 
     Runs are paired by the drawn clusters, so clusters that both runs treat alike cancel out. The standard error of a
     difference is the standard error of the mean, over draws, of a cluster's influence in one run minus its influence in
-    the other. The interval of a difference uses Student's t. Let f be the inverse of Satterthwaite's degrees of
+    the other. The interval for a difference is based on Student's t. Let f be the inverse of Satterthwaite's degrees of
     freedom. Let u be the inverse of the effective number of clusters minus the inverse of their number (the largest
     over numerators and denominators of both runs). The inverse of the degrees of freedom is f (0.4 + 3 f) + u (1 + 5
     u). A second error allows for clusters that were not drawn. If the largest drawn cluster has the share L of the
-    weight, and g = L / (1 + L), the second error is 0.12 g for means, and 0.2 g for scores of pairs and whole
-    clusters. On each side, the interval extends by the root of the sum of the squared contributions of the standard
-    error and the second error.
+    weight, and g = L / (1 + L), the second error is 0.12 g for means, and 0.2 g for scores of pairs and whole clusters.
+    On each side, the interval extends by the root of the sum of the squared contributions of the standard error and the
+    second error.
 
     All items count equally: weights of items are not supported, nor are overlapping clusters, noise labels and labels
     without item ids.
@@ -687,7 +688,7 @@ def estimate_pairs(
     sources : tuple of str or False, optional
         Names of the tables of the left and the right items, as for `Clustering.from_links`.
     item, cluster : str or list of str
-        Columns of the prediction with items and clusters.
+        Columns of items and clusters in the prediction.
     by_stratum : bool
         Whether to estimate the scores of each stratum, over the items of the stratum, instead of the overall scores.
     level : float

@@ -144,7 +144,7 @@ class EstimatedComparison(Comparison):
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """Warnings and notes: the code, level (warning or note), message, runs concerned and values of each."""
+        """Warnings and notes, each with its code, level (warning or note), message, runs concerned and values."""
         return rankings.shared_notices(self)
 
     # Figures

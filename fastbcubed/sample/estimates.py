@@ -104,7 +104,7 @@ class Estimates(Result):
     names : dict
         The names of the sample and the prediction.
     warnings : list of dict
-        Warnings and notes: the code, level (warning or note), message and values of each.
+        Warnings and notes, each with its code, level (warning or note), message and values.
     level : float
         The confidence level of intervals.
     not_computed : dict of str to str
@@ -161,7 +161,7 @@ class Estimates(Result):
         return documented(self, self.estimated)
 
     def interval(self, which: str, *, level: float | None = None) -> Interval:
-        """Return the interval of an estimate.
+        """Return the confidence interval for an estimate.
 
         Parameters
         ----------
@@ -174,8 +174,8 @@ class Estimates(Result):
         -------
         Interval
             The ends low and high of an interval based on Student's t. There are fewer degrees of freedom than draws if
-            a few draws contribute most of the error (see `df` of `scores`). The interval of a rate is symmetric in the
-            log odds and so stays within 0 and 1. The interval of a mean size is symmetric in the logarithm of the
+            a few draws contribute most of the error (see `df` of `scores`). The interval for a rate is symmetric in the
+            log odds and so stays within 0 and 1. The interval for a mean size is symmetric in the logarithm of the
             excess over 1. If an estimate is outside the range of its score, the interval is symmetric about the
             estimate. For scores whose estimates may be outside the range (precision and F of clusters and of MUC), the
             interval is also symmetric about the estimate, but truncated to the range. If all sampled clusters are right

@@ -502,7 +502,7 @@ class Stored:
         return self.session.read.parquet(f"{self.uri}/{name}")
 
     def write(self, name: str, frame: Any) -> None:
-        """Write a DataFrame under this name, replacing an earlier one."""
+        """Write a DataFrame under this name, replacing any earlier DataFrame of this name."""
         frame.write.mode("overwrite").parquet(f"{self.uri}/{name}")
 
     def write_text(self, name: str, text: str) -> None:

@@ -91,7 +91,7 @@ class Sweep(Result):
     asked : list of float
         The requested thresholds.
     warnings : list of dict
-        Warnings and notes: the code, level, message and values of each.
+        Warnings and notes, each with its code, level, message and values.
     sliced : dict of str to Table
         The best thresholds of the slices passed to `sweep`, by name.
     reading : dict
@@ -179,7 +179,7 @@ class Sweep(Result):
     _main_table = curve
 
     def interval(self, score: str, threshold: float | None = None, *, level: float = 0.95) -> Interval:
-        """Return the interval of a score at a threshold.
+        """Return the confidence interval for a score at a threshold.
 
         Parameters
         ----------
@@ -370,7 +370,8 @@ class Sweep(Result):
         threshold : float
             The score of a link, or any other number.
         stronger : bool
-            Whether to round to a stronger score; by default, to a weaker score, which gives the same clusters.
+            Whether to round to a stronger score, which may change the clusters, instead of a weaker score, which does
+            not.
 
         Returns
         -------

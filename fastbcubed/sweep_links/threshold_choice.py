@@ -26,7 +26,7 @@ class Chosen:
     best : Best
         The threshold and its values, as in `Sweep.best`.
     low, high : float
-        The interval of the score that the best threshold has on similar data.
+        The interval for the score that the best threshold has on similar data.
     expected : float
         The score to expect on similar data: the score on the data of the sweep minus the optimism.
     optimism : float
@@ -63,7 +63,7 @@ class Chosen:
 
     @property
     def interval(self) -> Interval:
-        """The interval of the score."""
+        """The interval for the score."""
         return Interval(self.low, self.high)
 
     def __repr__(self) -> str:
