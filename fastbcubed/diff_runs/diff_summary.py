@@ -113,7 +113,8 @@ class SharedItems:
         Weights of the items on both sides, only in the baseline, and only in the experiment (without weights, the
         numbers of items); NaN if unknown.
     n_null, n_noise, n_duplicates : int
-        Numbers of rows of either side whose cluster is null, that have the noise label, and that repeat an earlier row.
+        For both sides together, the numbers of rows whose cluster is null, that have the noise label, and that were
+        dropped because they repeat an earlier row.
     """
 
     n_common: int
@@ -133,12 +134,12 @@ class SharedItems:
 
     @property
     def baseline_coverage(self) -> float:
-        """Share of the baseline's weight on items that the experiment also has."""
+        """Share of the baseline's total weight that is on items of both sides."""
         return _share(self.weight_common, self.weight_gone)
 
     @property
     def experiment_coverage(self) -> float:
-        """Share of the experiment's weight on items that the baseline also has; NaN if unknown."""
+        """Share of the experiment's total weight that is on items of both sides; NaN if unknown."""
         return _share(self.weight_common, self.weight_new)
 
 

@@ -196,7 +196,7 @@ LEVELS: Mapping[str, Callable[..., Floats]] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """How right the change is according to the truth, over all items.
+    """How much of the change is right according to the truth, over all items.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ class Verdict:
     scores : dict of str to float
         The scores that judge the change, by name.
     levels : dict of str to dict
-        By "baseline" and "experiment": precision, recall and jaccard_distance against the truth, on the judged items.
+        For "baseline" and "experiment": precision, recall and jaccard_distance against the truth, on the judged items.
     """
 
     n_items: int

@@ -677,8 +677,8 @@ class Drawn(NamedTuple):
         """Combine a sample with its cells in a prediction.
 
         `cells` has the true cluster, the number of items and the size of the predicted cluster of each cell, and
-        `prediction` the numbers of items and clusters. Items that the prediction lacks become singletons there if
-        `missing` is "singleton", and are dropped if it is "drop".
+        `prediction` the numbers of items and clusters. Items that are missing from the prediction become singletons of
+        the prediction if `missing` is "singleton", and are dropped if `missing` is "drop".
         """
         true, n, pred_n = cells
         there = np.bincount(true, n, sample.size.size).astype(np.int64)
@@ -749,7 +749,7 @@ class Drawn(NamedTuple):
 
     @property
     def hit(self) -> Floats:
-        """Whether the cluster is also a predicted one: 1 or 0."""
+        """Whether the cluster is also a predicted cluster: 1 or 0."""
         c = self.cells
         whole = (c.n == c.true_n) & (c.n == c.pred_n)
         return _add(c, whole.astype(np.float64), self.size.size)

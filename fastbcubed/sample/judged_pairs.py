@@ -61,9 +61,9 @@ class PairEstimates(Table, Result):
     Attributes
     ----------
     sentences : list of str
-        Sentences on how much of the splitting and merging is right, and how certain this is; by stratum, if there are
-        strata. For labelled pairs, the sentences give the share of pairs in one cluster that match and the share of
-        matches that are in one cluster, and say what the two shares do not cover.
+        Sentences on how much of the splitting and merging is right, with intervals; by stratum, if there are strata.
+        For labelled pairs, the sentences give the share of pairs in one cluster that match and the share of matches
+        that are in one cluster, and say what the two shares do not cover.
     level : float
         The confidence level of the intervals.
     weight : str or None
@@ -112,8 +112,8 @@ class PairEstimates(Table, Result):
         Parameters
         ----------
         directory : path
-            The directory, which is created if it does not exist. Files of an earlier result in the directory are
-            replaced, all of them at the end.
+            The directory to write to; a missing directory is created. Files of an earlier result in the directory are
+            replaced together, after the new files have been written.
         """
         save_tables(directory, "pairs", self.to_dict(), {"estimates": self})
 

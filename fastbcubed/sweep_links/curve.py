@@ -428,8 +428,8 @@ class Best:
     value : float
         The value of the score or cost at the threshold.
     threshold : float
-        The strongest threshold that gives the best value, which is the score of a link; infinite if it is best to use
-        no links, or only links with infinite scores.
+        The strongest threshold with the best value. The threshold is the score of a link, or infinite if it is best to
+        use no links or only links with infinite scores.
     until : float or None
         The next weaker score at which clusters merge, or None for the weakest threshold. All thresholds between
         `threshold` and `until` give the same clusters.
@@ -444,7 +444,7 @@ class Best:
         clusters.
     as_good : tuple of float
         The weakest and the strongest threshold between which all thresholds are about as good: they meet the
-        conditions, and their scores are worse by at most 0.005, or by 0.5 % for a cost.
+        conditions, and their scores are at most 0.005 (their costs at most 0.5 %) worse than the best value.
     shown_as_good : tuple of str
         The two thresholds of `as_good`, in text form.
     """

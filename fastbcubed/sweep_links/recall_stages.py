@@ -52,9 +52,9 @@ class Stages:
     threshold : float
         The threshold; `shown` is its text form.
     n_links, n_right : int
-        Number of candidate links, and number of candidate links whose items are in one true cluster.
+        Number of candidate links, and number of candidate links whose items are in the same true cluster.
     n_used, n_used_right : int
-        Number of links that the threshold uses, and number of such links whose items are in one true cluster.
+        Number of links that the threshold uses, and number of such links whose items are in the same true cluster.
     n_unjudged : int
         Number of links with an item whose true cluster is unknown, such as an item that only the links have.
     recalls : dict of str to Recalls

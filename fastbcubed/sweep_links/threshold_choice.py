@@ -30,8 +30,8 @@ class Chosen:
     expected : float
         The score to expect on similar data: the score on the data of the sweep minus the optimism.
     optimism : float
-        How much the score of a chosen threshold exceeds the score that it has on other data, on average over the
-        resamples.
+        How much the score of a chosen threshold exceeds the score of the same threshold on other data, on average over
+        the resamples.
     threshold_low, threshold_high : float
         The range of the thresholds chosen in a share `level` of the resamples.
     level : float

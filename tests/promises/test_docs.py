@@ -144,6 +144,13 @@ def test_public_names_are_documented(name: str) -> None:
         assert ">>>" in text
 
 
+def test_headings_of_docstrings_stand_on_lines_of_their_own() -> None:
+    run_in = re.compile(r"^ *(?:[A-Z]\w+|See Also) -{4,}", re.MULTILINE)
+    assert run_in.search("    Notes ----- The loss of an item")
+    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "fastbcubed").rglob("*.py")}
+    assert {path.name: run_in.findall(text) for path, text in texts.items() if run_in.search(text)} == {}
+
+
 RESULTS: dict[str, Any] = {
     "ev": lambda: fb.evaluate(TRUTH, PREDICTION, slices="true_size"),
     "cmp": lambda: fb.compare(TRUTH, {"old": PREDICTION, "new": TRUTH}),
