@@ -156,11 +156,11 @@ def evaluate(
         Number of threads; by default, the number of cores of the process. Scores do not depend on the number of
         threads.
     progress : bool or callable, optional
-        Whether to show progress on stderr; by default only on a terminal. A callable receives a
+        Whether to show progress on stderr; by default, progress is shown only on a terminal. A callable receives a
         `fastbcubed.progress.Progress` after every block, with the attributes `stage`, `done` and `total` (blocks),
         `seconds`, `rows`, `total_rows`, `spilled` (bytes), `rows_per_second` and `seconds_left`. With the disk engine,
         and for large inputs in memory, the first `Progress` has the stage "plan", and its `message` says how the work
-        will be done and what resources it needs.
+        will be done and what resources the work needs.
 
     Returns
     -------
@@ -354,15 +354,15 @@ def extended_bcubed(truth: Any, prediction: Any, *, weight: Any = None, **option
     -----
     For two items, or an item and itself, let g be the number of predicted clusters and c the number of true clusters
     that contain both. The precision of an item is the mean of min(g, c) / g over all items with g > 0, and its recall
-    is the mean of min(g, c) / c over all items with c > 0. In these means, every item counts once, by its weight, no
-    matter how many clusters the two items share. A cluster that occurs twice counts twice.
+    is the mean of min(g, c) / c over all items with c > 0. In these means, each other item counts once, with its
+    weight, no matter how many clusters the two items share. A cluster that occurs twice counts twice.
 
     Items in the same clusters on both sides form one cell. Pairs of items whose g and c are both 0 or 1 are counted
     through the intersections of true and predicted clusters; the cost is the sum, over cells, of the number of true
     clusters times the number of predicted clusters. Pairs of items with a larger g or c are found through pairs of
     clusters that two cells share or, for a cell with more than 8 clusters on a side, by searching all clusters of the
-    cell except the largest. A cluster of a million items therefore costs a million steps, no matter how many of its
-    items are in a second cluster.
+    cell except the largest. A cluster of a million items costs about a million steps, no matter how many of its items
+    are in a second cluster.
 
     References
     ----------

@@ -25,7 +25,7 @@ Weighting = Literal["pointwise", "outer"]
 
 @dataclass(frozen=True)
 class Policies:
-    """The policies for items missing from one side and for special rows; every result states its policies.
+    """The policies for items missing from one side, nulls, duplicates and noise; every result states its policies.
 
     Attributes
     ----------

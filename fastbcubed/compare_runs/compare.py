@@ -132,7 +132,7 @@ def compare(
     ColumnError, SliceError
         If the column that `unit` names does not exist, or items cannot be sliced by this column.
     EmptyInputError
-        If no item is scored by every run.
+        If no item is scored in every run.
     WeightError
         If an item has different weights in two runs.
     FastBCubedError

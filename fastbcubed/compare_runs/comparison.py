@@ -113,7 +113,7 @@ class Comparison(ComparedRuns):
 
             - baseline, experiment and score;
             - baseline_value, experiment_value, and delta, which is experiment_value minus baseline_value;
-            - se, low and high, the standard error and the interval of delta;
+            - se, low and high, the standard error of delta and the ends of its interval;
             - holds, whether the interval excludes 0.
 
             For a score without a standard error, se, low and high are NaN, and holds is null. With

@@ -390,7 +390,8 @@ class Diff(DiffWithIds):
 
         Examples
         --------
-        Items 0 and 1 were together, so (0, 1) and (1, 0) each have weight 1/3 * 1/2; now, 1 and 2 are together.
+        Items 0 and 1 were together, so the pairs (0, 1) and (1, 0) each have weight 1/3 * 1/2; now, items 1 and 2 are
+        together.
 
         >>> import fastbcubed as fb
         >>> fb.diff([0, 0, 1], [0, 1, 1]).sample_pairs(4).select(["pair", "change", "probability", "z"]).slice(0, 2)

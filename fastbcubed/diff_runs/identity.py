@@ -602,9 +602,9 @@ class DiffWithIds(DiffData):
     ) -> Table:
         """Return the id of each cluster of the experiment: the id of a baseline cluster, or a new id.
 
-        The labels of the baseline are the existing ids. Each id is given to at most one cluster, such that as much
-        weight as possible keeps its id. Ties are broken in favour of the heaviest cell, then of the two clusters with
-        the higher Jaccard index, then of the smaller old id, and then of the smaller label.
+        The labels of the baseline are the existing ids. Each id is given to at most one cluster, so that as much weight
+        as possible keeps its id. Ties are broken in favour of the heaviest cell, then of the two clusters with the
+        higher Jaccard index, then of the smaller old id, and then of the smaller label.
 
         Parameters
         ----------

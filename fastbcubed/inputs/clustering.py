@@ -451,7 +451,7 @@ class Clustering:
         Raises
         ------
         OptionError
-            If `clusters` is not a list of lists of items.
+            If `clusters` is not an iterable of iterables.
         NullError, IdTypeError
             If an item is None, or items or labels have unsupported or mixed types.
 

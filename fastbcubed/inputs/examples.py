@@ -40,7 +40,8 @@ class Example:
     name, about, source : str
         Name of the data set, a description of its items and clusters, and the origin of the data.
     truth : pyarrow.Table
-        A table with one row per item, or per cluster of an item: item, cluster, and attributes.
+        A table with the columns item, cluster and attributes, and one row per item or, if clusters overlap, per
+        membership.
     predictions : dict of str to pyarrow.Table
         The tables of predictions by name, in the same form as the truth.
     attributes : pyarrow.Table or None

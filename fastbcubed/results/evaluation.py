@@ -253,8 +253,9 @@ class Evaluation(EvaluationData):
         all clusters of a side, the precision losses add up to over_merge_rate, and the recall losses to
         under_merge_rate.
 
-        If clusters overlap, each loss is divided equally, either among the clusters that an item shares with another
-        item or among all clusters of the item, so that the losses still add up.
+        If clusters overlap, the precision losses of predicted clusters and the recall losses of true clusters are
+        divided, pair by pair, among the clusters that both items share. Other losses of an item are divided equally
+        among all clusters of the item. The losses of a side still add up.
 
         Examples
         --------

@@ -31,7 +31,7 @@ SPOKEN, NAMED = 5, 6
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Result):
-    """Kinds of items that lose more than other items or, for two runs, kinds whose change in score differs.
+    """Kinds of items that lose more than other items or, for two runs, changed more or less than other items.
 
     `Evaluation.explain` and `Comparison.explain` return explanations.
 

@@ -357,12 +357,12 @@ def estimate(
         of the sample with the weight of each cluster. The weight must be proportional to the inverse of the probability
         of drawing the cluster, and equal for all items of the cluster.
     draws : str, optional
-        A column of the sample with the number of times that the cluster was drawn; by default, every cluster was drawn
-        once. Repeated rows are duplicates, not draws.
+        A column of the sample with the number of times that each cluster was drawn; by default, once. Repeated rows are
+        duplicates, not draws.
     population_clusters : int, optional
         The total number of true clusters. Passing the total reduces the standard errors of a uniform sample without
-        repetition; they are zero for a sample of all clusters. A total that contradicts the prediction gives a
-        warning.
+        repetition; standard errors are zero for a sample of all clusters. A total that contradicts the prediction gives
+        a warning.
     metrics : str or iterable of str, optional
         Scores and families of scores; the notes list the available scores. The default is precision, recall and F1 by
         item, by true cluster, for pairs and for whole clusters, together with matching_rate and mean_cluster_size.
@@ -451,12 +451,12 @@ def estimate(
     Runs are paired by the drawn clusters, so clusters that both runs treat alike cancel out. The standard error of a
     difference is the standard error of the mean, over draws, of a cluster's influence in one run minus its influence in
     the other. The interval for a difference is based on Student's t. Let f be the inverse of Satterthwaite's degrees of
-    freedom. Let u be the inverse of the effective number of clusters minus the inverse of their number (the largest
-    over numerators and denominators of both runs). The inverse of the degrees of freedom is f (0.4 + 3 f) + u (1 + 5
-    u). A second error allows for clusters that were not drawn. If the largest drawn cluster has the share L of the
-    weight, and g = L / (1 + L), the second error is 0.12 g for means, and 0.2 g for scores of pairs and whole clusters.
-    On each side, the interval extends by the root of the sum of the squared contributions of the standard error and the
-    second error.
+    freedom. Let u be the inverse of the effective number of clusters minus the inverse of the number of clusters,
+    taking the largest value over the numerators and denominators of both runs. The inverse of the degrees of freedom is
+    f (0.4 + 3 f) + u (1 + 5 u). A second error allows for clusters that were not drawn. If the largest drawn cluster
+    has the share L of the weight, and g = L / (1 + L), the second error is 0.12 g for means, and 0.2 g for pair scores
+    and scores of whole clusters. On each side, the interval extends by the root of the sum of the squared contributions
+    of the standard error and the second error.
 
     All items count equally: weights of items are not supported, nor are overlapping clusters, noise labels and labels
     without item ids.

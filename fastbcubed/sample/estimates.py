@@ -232,7 +232,7 @@ class Estimates(Result):
     def scores(self, *, level: float | None = None) -> Table:
         """Return the estimates with standard errors and intervals.
 
-        The methods `to_pandas`, `to_polars` and `to_arrow` of the estimates convert this table.
+        The methods `to_pandas`, `to_polars` and `to_arrow` of the estimates convert the table of estimates.
 
         Parameters
         ----------

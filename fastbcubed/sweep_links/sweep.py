@@ -133,8 +133,9 @@ def sweep(
         Slices for which `Sweep.sliced` lists the best threshold; see `Sweep.slices`.
     metrics : str, callable, or iterable of these, optional
         Scores or families. Precision, recall, their F, over- and under-merge rates, pair scores, ELM (without
-        weights) and entropies are updated at every threshold; other scores require `thresholds`. The default is most of
-        the scores that are updated at every threshold.
+        weights) and entropies are updated at every threshold; other scores require `thresholds`. The default is
+        precision, recall, f1, the merge rates, pair precision, recall and F1, rand, adjusted_rand, ELM, homogeneity,
+        completeness, v_measure and variation_of_information, except scores that are undefined for the input.
     beta : float
         Weight of recall in F; any value other than 1 adds the score fbeta.
     unmatched : {"drop", "raise", "singleton", "outside"} or dict, optional

@@ -135,7 +135,7 @@ class Sweep(Result):
     def curve(self, *, limit: int | None = 1000, errors: bool = False) -> Table:
         """Return the scores by threshold, from no links to all links.
 
-        The methods `to_pandas`, `to_polars` and `to_arrow` of the sweep convert this table.
+        The methods `to_pandas`, `to_polars` and `to_arrow` of the sweep convert the curve.
 
         Parameters
         ----------
@@ -557,7 +557,7 @@ class Sweep(Result):
         ----------
         key : str, Bins, tuple of these, or mapping
             As for `Evaluation.slices`: an attribute, several attributes to cross, or named subsets. "true_size" is
-            available, but "pred_size" is not, because it depends on the threshold.
+            available, but not "pred_size", because predicted sizes depend on the threshold.
         score : str
             A score of the curve that is defined for items: precision, recall, an F of precision and recall, or ELM.
         where : str or list of str, optional
@@ -690,7 +690,7 @@ class Sweep(Result):
         Parameters
         ----------
         order_by : str, optional
-            "f1_change" (default) or "precision_change" for the most harmful first, "recall_change" for the most useful.
+            "f1_change" (default) or "precision_change" lists the most harmful first, "recall_change" the most useful.
         limit : int or None
             Maximum number of rows; None for all.
         threshold : float, optional
