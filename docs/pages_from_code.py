@@ -144,15 +144,16 @@ def score_page(metric: Metric) -> str:
         "Family": "" if named[1:] else metric.family,
         "Range": f"{range_of(metric)}; {'neither end' if metric.best == 'neither' else metric.best} is better",
         "Weights": "not defined" if metric.unweighted_only else "yes",
-        "By slice, cluster and item": "no, only for all items at once" if metric.overall_only else "yes",
+        "By slice, cluster and item": by_part(metric),
         "Overlapping clusters": overlapping(metric),
-        "The same figures as": ", ".join(f"[{name}]({PAGE[name]}.md)" for name in apart),
+        "Same values as": ", ".join(f"[{name}]({PAGE[name]}.md)" for name in apart),
         "Also called": ", ".join(f"`{name}`" for name in known),
     }
     lines = [f"# {metric.name}", "", metric.summary, ""]
     if named[1:]:
         others = " and ".join(f"`{each.name}`" for each in named[1:])
-        lines += [f"{others} {'is' if named[2:] == [] else 'are'} the same score by another name.", ""]
+        names = "is another name" if named[2:] == [] else "are other names"
+        lines += [f"{others} {names} of the same score.", ""]
     lines += ["| property | value |", "| --- | --- |"]
     lines += [f"| {name} | {text} |" for name, text in facts.items() if text]
     rest = formulas.words(formulas.read(metric.definition)[2], PAGE)
@@ -165,7 +166,7 @@ def score_page(metric: Metric) -> str:
     lines += ["## When to use it, and when not", "", linked(metric.use, metric.name), ""]
     lines += [linked(metric.caution, metric.name), ""]
     lines += [
-        "[Which score for which job](../../explanation/which-score.md) compares the most used scores.",
+        "[Which score for which job](../../explanation/which-score.md) compares the most common scores.",
         "",
     ]
     lines += ["## Source", ""]
@@ -205,7 +206,10 @@ def calls(metric: Metric) -> list[str]:
     shell = f"fastbcubed evaluate truth.parquet prediction.parquet --metric {metric.name}{flag}"
     lines = ["```py", python, "```", "", "```sh", shell, "```"]
     if metric.on_covers and not metric.covers_only:
-        lines += ["", "Where clusters overlap, pass `overlapping=True`, or `--overlapping`."]
+        lines += [
+            "",
+            "If clusters overlap, pass `overlapping=True` in Python or `--overlapping` on the command line.",
+        ]
     return lines
 
 
@@ -277,12 +281,12 @@ def working(metric: Metric, ev: fb.Evaluation) -> list[str]:
         counts = {"TP": 1, "FP": 2, "FN": 1, "TN": 2}
         together = {"TP": "a b", "FP": "a c, b c", "FN": "c d", "TN": "a d, b d"}
         rows = [[name, counts[name], together[name]] for name in PAIRS[metric.sums[0]]]
-        return [*table(["pairs", "number", "which"], rows), "", f"The score is {value}."]
+        return [*table(["kind of pair", "number", "pairs"], rows), "", f"The score is {value}."]
     rows = [["a b", "a b c", "a b", 2], ["c d", "a b c", "c", 1], ["c d", "d", "d", 1]]
     return [
         *table(["true cluster", "predicted cluster", "cell", "items"], rows),
         "",
-        f"From the three cells, {worked(metric, value)}.",
+        f"The three cells give {worked(metric, value)}.",
         *(["", ENTROPIES] if metric.family == "entropy" else []),
     ]
 
@@ -299,12 +303,12 @@ def worked(metric: Metric, value: str) -> str:
 #: Changes to the clusters of a small truth: the predicted clusters, and items that are singletons on both sides.
 MOVED_TRUTH = ("abcd", "ef", "gh")
 MOVES = {
-    "nothing: both sides are the same": (MOVED_TRUTH, ""),
+    "none: both sides are identical": (MOVED_TRUTH, ""),
     "one item is split off: [ a b c ] [ d ]": (("abc", "d", "ef", "gh"), ""),
     "a cluster is split in half: [ a b ] [ c d ]": (("ab", "cd", "ef", "gh"), ""),
-    "small clusters are merged: [ e f g h ]": (("abcd", "efgh"), ""),
-    "a large cluster is merged: [ a b c d e f ]": (("abcdef", "gh"), ""),
-    "a large cluster is merged; eight more items are singletons on both sides": (
+    "two small clusters are merged: [ e f g h ]": (("abcd", "efgh"), ""),
+    "a large and a small cluster are merged: [ a b c d e f ]": (("abcdef", "gh"), ""),
+    "a large and a small cluster are merged, and eight more items are singletons on both sides": (
         ("abcdef", "gh"),
         "ijklmnop",
     ),
@@ -327,7 +331,7 @@ def moves(metric: Metric) -> list[str]:
     known = scores_after(overlapping=metric.covers_only)
     rows = [[move, number(scores[metric.name])] for move, scores in known.items()]
     truth = " ".join(map(named, MOVED_TRUTH))
-    return [f"The true clusters are {truth}.", "", *table(["what happens to the prediction", "score"], rows)]
+    return [f"The true clusters are {truth}.", "", *table(["change to the prediction", "score"], rows)]
 
 
 def matrix_of(item: str, alone: bool) -> tuple[int, ...]:
@@ -355,6 +359,13 @@ def number(value: Any) -> str:
     if abs(float(near) - value) > 1e-12:
         return f"{value:.4f}"
     return str(near) if near.denominator == 1 else f"{near} = {float(near):.4f}"
+
+
+def by_part(metric: Metric) -> str:
+    """Return as text whether a score is also defined for slices, clusters and items."""
+    if metric.overall_only:
+        return "no, only for all items at once"
+    return "yes" if metric.item_name else "yes, except by item"
 
 
 def overlapping(metric: Metric) -> str:
@@ -413,7 +424,7 @@ def keys_page() -> str:
     lines = [
         "# Keys of JSON",
         "",
-        "`a → b`: keys of the object are data. `{…}`: keys of the object are listed.",
+        "`a → b` is an object whose keys are data, such as names of scores. `{…}` lists the keys of an object.",
         "",
     ]
     return "\n".join([*lines, *table(["key", "commands", "contents"], rows), ""])
@@ -435,7 +446,10 @@ def metrics_page() -> str:
     shown = {each for metric in registry.METRICS.values() for each in (metric.name, *metric.also)}
     names = [name for name in fb.metrics.__all__ if name not in shown]
     directives = [d for each in names for d in (directive(getattr(fb.metrics, each), f"metrics.{each}"), "")]
-    text = "Functions of two labelings; functions of single scores are on [the scores' pages](../scores/index.md)."
+    text = (
+        "These functions take two labelings. [The scores' pages](../scores/index.md) document the functions of single"
+        " scores."
+    )
     return eval_rst("fastbcubed.metrics", directives, text)
 
 

@@ -67,19 +67,19 @@ by_true_cluster = partial(
     bcubed.of_sums,
     of="means of true clusters",
     source="er-evaluation",
-    use="Use this score where each true entity should count once whatever its size, as in er-evaluation; otherwise use"
-    " f1 with precision and recall.",
-    caution="The score is not the BCubed of Amigó et al.: each true cluster counts once, so the many small clusters"
+    use="Use this score where every true cluster should count equally, whatever its size, as in er-evaluation;"
+    " otherwise report f1 with precision and recall.",
+    caution="The score is not the BCubed of Amigó et al.: each true cluster counts once, so small clusters usually"
     " dominate the score.",
 )
 by_pred_cluster = partial(
     bcubed.of_sums,
     of="means of pred clusters",
     source="er-evaluation",
-    use="Use this score where each predicted cluster should count once whatever its size, because clusters are"
-    " delivered and judged one by one; otherwise use f1 with precision and recall.",
-    caution="Each predicted cluster counts once. Two runs have different predicted clusters, so the scores of the two"
-    " runs are averages over different clusters.",
+    use="Use this score where every predicted cluster should count equally, whatever its size, because clusters are"
+    " delivered and judged one by one; otherwise report f1 with precision and recall.",
+    caution="Each predicted cluster counts once. Two runs usually have different predicted clusters, so their scores"
+    " are averages over different clusters.",
 )
 
 
@@ -126,8 +126,7 @@ def bcubed_f1_by_true_cluster(precision: float, recall: float) -> float:
 
 @by_pred_cluster(
     "mean over predicted clusters, each once, of the mean over its items of tp / (tp + fp)",
-    caution="Each predicted cluster counts once, so splitting off many small clusters raises precision by predicted"
-    " cluster.",
+    caution="Each predicted cluster counts once, so splitting off many small pure clusters can raise the score.",
     worked="(5/9 + 1) / 2",
     example="""
     >>> bcubed_precision_by_pred_cluster(list("aabbbb"), [1, 1, 1, 1, 2, 2])  # (1/2 + 1) / 2
@@ -180,8 +179,8 @@ ADAPTED: dict[str, Any] = {
 @bcubed.mean_over_items(
     "(tp / (tp + fp))^2",
     **ADAPTED,
-    caution="Do not compare adapted precision with BCubed precision: the shares are squared, so adapted precision is"
-    " never larger.",
+    caution="Do not compare adapted precision with BCubed precision: each item's precision is squared, so adapted"
+    " precision is never larger.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
     >>> adapted_bcubed_precision(labels_true, labels_pred)  # (4 * 1 + 4 * (2/4)**2) / 8
@@ -197,8 +196,8 @@ def adapted_bcubed_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> 
 @bcubed.mean_over_items(
     "(tp / (tp + fn))^2",
     **ADAPTED,
-    caution="Do not compare adapted recall with BCubed recall: the shares are squared, so adapted recall is never"
-    " larger.",
+    caution="Do not compare adapted recall with BCubed recall: each item's recall is squared, so adapted recall is"
+    " never larger.",
     example="""
     >>> adapted_bcubed_recall(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (2/4)**2
     0.25
@@ -216,7 +215,8 @@ def adapted_bcubed_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Flo
     bcubed["adapted_bcubed_recall"],
     slopes=slopes_of_f1,
     **ADAPTED,
-    caution="Do not compare adapted F1 with BCubed F1: the shares are squared, so adapted F1 is never larger.",
+    caution="Do not compare adapted F1 with BCubed F1: each item's precision and recall are squared, so adapted F1 is"
+    " never larger.",
     example="""
     >>> score = adapted_bcubed_f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
     >>> round(score, 12)  # 2 * 5/8 * 1/4 / (5/8 + 1/4) = 5/14
@@ -235,7 +235,7 @@ def adapted_bcubed_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Flo
     """,
 )
 def adapted_bcubed_f1(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
-    """F1 of BCubed precision and recall for unbalanced data."""
+    """F1 of adapted BCubed precision and recall, for unbalanced data."""
     return f_measure(p, r)
 
 
@@ -246,8 +246,8 @@ by_chance = partial(bcubed.of_sums, of="losses by chance")
 beyond = partial(
     bcubed.of_sums,
     of=("losses by chance", "losses"),
-    caution="The adjustment makes little difference if clusters are small, and the adjusted score does not say how many"
-    " items are wrong.",
+    caution="With many small clusters, the adjustment mainly removes the credit for an item being in a cluster with"
+    " itself. The adjusted score does not show what share of a cluster is wrong.",
 )
 
 
@@ -264,10 +264,10 @@ def beyond_chance(loss: float, expected: float, same: bool) -> float:
     " of sizes a and M predicted clusters of sizes b",
     best="neither",
     **CHANCE,
-    use="Use this score to see what precision a prediction with clusters of the same sizes has by chance;"
-    " adjusted_bcubed_precision corrects for chance.",
-    caution="Chance precision is a baseline for precision: it depends on the prediction only through the number of"
-    " predicted clusters.",
+    use="Use this score to see what precision a prediction with clusters of the same sizes would have by chance;"
+    " adjusted_bcubed_precision corrects precision for chance.",
+    caution="Chance precision is a baseline for precision and does not measure quality: it depends on the prediction"
+    " only through the number of predicted clusters.",
     worked="2/4 + (1 - 2/4) * (2 * 1 + 2 * 1) / (4 * 3)",
     example="""
     >>> chance_bcubed_precision(list("aaab"), [1, 1, 2, 2])  # 2/4 + (1 - 2/4) * 3 * 2 / (4 * 3)
@@ -275,7 +275,7 @@ def beyond_chance(loss: float, expected: float, same: bool) -> float:
     """,
 )
 def chance_bcubed_precision(of_precision: float, of_recall: float, same: bool) -> float:
-    """Expected BCubed precision by chance, if items are shuffled among clusters of the same sizes."""
+    """BCubed precision expected by chance if items are shuffled among clusters of the same sizes."""
     return 1.0 - of_precision
 
 
@@ -284,10 +284,10 @@ def chance_bcubed_precision(of_precision: float, of_recall: float, same: bool) -
     " clusters of sizes a and M predicted clusters of sizes b",
     best="neither",
     **CHANCE,
-    use="Use this score to see what recall a prediction with clusters of the same sizes has by chance;"
-    " adjusted_bcubed_recall corrects for chance.",
-    caution="Chance recall is a baseline for recall: it depends on the prediction only through the sizes of predicted"
-    " clusters.",
+    use="Use this score to see what recall a prediction with clusters of the same sizes would have by chance;"
+    " adjusted_bcubed_recall corrects recall for chance.",
+    caution="Chance recall is a baseline for recall and does not measure quality: it depends on the prediction only"
+    " through the sizes of predicted clusters.",
     worked="2/4 + (1 - 2/4) * (3 * 2 + 1 * 0) / (4 * 3)",
     example="""
     >>> chance_bcubed_recall(list("aabb"), [1, 1, 1, 2])  # 2/4 + (1 - 2/4) * 3 * 2 / (4 * 3)
@@ -295,7 +295,7 @@ def chance_bcubed_precision(of_precision: float, of_recall: float, same: bool) -
     """,
 )
 def chance_bcubed_recall(of_precision: float, of_recall: float, same: bool) -> float:
-    """Expected BCubed recall by chance, if items are shuffled among clusters of the same sizes."""
+    """BCubed recall expected by chance if items are shuffled among clusters of the same sizes."""
     return 1.0 - of_recall
 
 
@@ -304,7 +304,8 @@ def chance_bcubed_recall(of_precision: float, of_recall: float, same: bool) -> f
     " are identical, else 0",
     low=-inf,
     **CHANCE,
-    use="Use this score where clusters are few and large, so that chance alone gives a high precision.",
+    use="Use this score where chance_bcubed_precision is high, for example because clusters are few and large or most"
+    " predicted clusters are singletons.",
     worked="(2/3 - 2/3) / (1 - 2/3)",
     example="""
     Here, precision is 3/4, which is also its expected value for shuffled items.
@@ -316,7 +317,7 @@ def chance_bcubed_recall(of_precision: float, of_recall: float, same: bool) -> f
 def adjusted_bcubed_precision(
     of_precision: float, of_recall: float, same: bool, over: float, under: float
 ) -> float:
-    """BCubed precision adjusted for chance: 0 is the expected value for shuffled items, and 1 is the best."""
+    """BCubed precision adjusted for chance: 0 is the expected value for shuffled items, and 1 is the maximum."""
     return beyond_chance(over, of_precision, same)
 
 
@@ -325,7 +326,8 @@ def adjusted_bcubed_precision(
     " identical, else 0",
     low=-inf,
     **CHANCE,
-    use="Use this score where clusters are few and large, so that chance alone gives a high recall.",
+    use="Use this score where chance_bcubed_recall is high, for example because clusters are few and large or most"
+    " true clusters are singletons.",
     worked="(3/4 - 3/4) / (1 - 3/4)",
     example="""
     >>> score = adjusted_bcubed_recall(list("aabb"), [1, 1, 2, 3])
@@ -336,43 +338,42 @@ def adjusted_bcubed_precision(
 def adjusted_bcubed_recall(
     of_precision: float, of_recall: float, same: bool, over: float, under: float
 ) -> float:
-    """BCubed recall adjusted for chance: 0 is the expected value for shuffled items, and 1 is the best."""
+    """BCubed recall adjusted for chance: 0 is the expected value for shuffled items, and 1 is the maximum."""
     return beyond_chance(under, of_recall, same)
 
 
 elm = Family("elm", low=0.0, high=1.0, best="higher", source="van Heusden et al. 2022", on_covers=True)
-WITHOUT = "each without the item itself"
 
 
 @elm.mean_over_items(
-    f"tp / (tp + fp), {WITHOUT}; 1 for a predicted singleton",
+    "tp / (tp + fp), where tp and fp leave out the item itself; a predicted singleton scores 1",
     leave_one_out=True,
-    use="Use this score where most items are singletons: unlike precision, it gives an item no credit for being with"
-    " itself.",
-    caution="A predicted singleton scores 1 whatever its true cluster: read it with elm_recall.",
+    use="Use this score where most items are singletons: unlike precision, it gives an item no credit for being in a"
+    " cluster with itself.",
+    caution="A predicted singleton scores 1 whatever its true cluster: report elm_precision together with elm_recall.",
     example="""
     >>> elm_precision(list("aabb"), [1, 1, 1, 2])  # (1/2 + 1/2 + 0/2 + 1) / 4; the last is a singleton
     0.5
     """,
 )
 def elm_precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of the other items in an item's predicted cluster that are also in its true one."""
+    """Mean share of the other items in an item's predicted cluster that are also in the item's true cluster."""
     return rate(tp, tp + fp)
 
 
 @elm.mean_over_items(
-    f"tp / (tp + fn), {WITHOUT}; 1 for a true singleton",
+    "tp / (tp + fn), where tp and fn leave out the item itself; a true singleton scores 1",
     leave_one_out=True,
-    use="Use this score where most items are singletons: unlike recall, it gives an item no credit for being with"
-    " itself.",
-    caution="A true singleton scores 1 whatever its predicted cluster: read it with elm_precision.",
+    use="Use this score where most items are singletons: unlike recall, it gives an item no credit for being in a"
+    " cluster with itself.",
+    caution="A true singleton scores 1 whatever its predicted cluster: report elm_recall together with elm_precision.",
     example="""
     >>> elm_recall(list("aabb"), [1, 1, 1, 2])  # (1/1 + 1/1 + 0/1 + 0/1) / 4
     0.5
     """,
 )
 def elm_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of the other items in an item's true cluster that are also in its predicted one."""
+    """Mean share of the other items in an item's true cluster that are also in the item's predicted cluster."""
     return rate(tp, tp + fn)
 
 
@@ -381,10 +382,10 @@ def elm_recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     elm["elm_precision"],
     elm["elm_recall"],
     slopes=slopes_of_f1,
-    use="Use this score in addition to f1 where most items are singletons: it gives a prediction of singletons no"
-    " credit.",
-    caution="The score is far below f1 if clusters are small: do not compare elm_f1 with BCubed scores reported by"
-    " others.",
+    use="Use this score in addition to f1 where most items are singletons: it gives an item no credit for being in a"
+    " cluster with itself.",
+    caution="With errors in small clusters, the score can be far below f1: do not compare elm_f1 with BCubed scores"
+    " reported elsewhere.",
     example="""
     >>> elm_f1(list("aabb"), [1, 1, 1, 2])  # 2 * 1/2 * 1/2 / (1/2 + 1/2)
     0.5
@@ -400,12 +401,12 @@ def elm_f1(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
 
 
 @elm.mean_over_items(
-    f"tp / (tp + (fp + fn) / 2), {WITHOUT}; 1 for a singleton on both sides",
+    "tp / (tp + (fp + fn) / 2), where tp, fp and fn leave out the item itself; a singleton on both sides scores 1",
     leave_one_out=True,
-    use="Use this score where most items are singletons and each item needs its own score; elm_f1 is a single value for"
-    " all items.",
-    caution="The score is never larger than elm_f1, and far below f1 if clusters are small: say which of the three"
-    " scores you report.",
+    use="Use this score where most items are singletons and each item needs its own score; elm_f1 has no value for a"
+    " single item.",
+    caution="The score is never larger than elm_f1, and with errors in small clusters it can be far below f1: state"
+    " which of the three scores you report.",
     example="""
     >>> score = elm_mean_f1(list("aabb"), [1, 1, 1, 2])
     >>> round(score, 12)  # (1 / (1 + 1/2) + 1 / (1 + 1/2) + 0 + 0) / 4 = 1/3
