@@ -30,9 +30,10 @@ pointwise = Family("pointwise", low=0.0, high=1.0, best="higher", source="van St
 @pointwise.mean_over_items(
     "tp / (tp + fp)",
     on_covers=True,
-    use="Use this score to say what share of an item's predicted cluster belongs with the item: wrong merges lower"
+    use="Use this score to measure what share of an item's predicted cluster belongs with the item: wrong merges lower"
     " precision, just as they raise over_merge_rate.",
-    caution="Precision alone rewards caution: a prediction of singletons has precision 1. Read precision with recall.",
+    caution="Precision alone rewards splitting: a prediction of only singletons has precision 1. Report precision"
+    " together with recall.",
     example="""
     >>> precision(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 1 + 4 * 2/4) / 8
     0.75
@@ -48,9 +49,10 @@ def precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "tp / (tp + fn)",
     on_covers=True,
-    use="Use this score to say what share of an item's true cluster was found with the item: wrong splits lower recall,"
-    " just as they raise under_merge_rate.",
-    caution="Recall alone rewards boldness: one cluster of all items has recall 1. Read recall with precision.",
+    use="Use this score to measure what share of an item's true cluster was found with the item: wrong splits lower"
+    " recall, just as they raise under_merge_rate.",
+    caution="Recall alone rewards merging: a single cluster of all items has recall 1. Report recall together with"
+    " precision.",
     example="""
     >>> recall(list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (2 * 1 + 4 * 2/4 + 2 * 1) / 8
     0.75
@@ -69,9 +71,9 @@ def recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     slopes=slopes_of_f1,
     source="Amigó et al. 2009",
     on_covers=True,
-    use="Use this score to rank predictions by a single score, and report precision and recall with it.",
-    caution="F1 hides whether wrong merges or wrong splits dominate, and an item earns credit for being with itself: if"
-    " most items are singletons, look at elm_f1 as well.",
+    use="Use this score to rank predictions by a single number, and report it together with precision and recall.",
+    caution="F1 hides whether wrong merges or wrong splits dominate, and each item earns credit for being in a cluster"
+    " with itself: if most items are singletons, report elm_f1 as well.",
     example="""
     >>> f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # 2 * 3/4 * 1/2 / (3/4 + 1/2)
     0.6
@@ -90,10 +92,10 @@ def f1(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
     "tp / (tp + (fp + fn) / 2)",
     source="van Heusden et al. 2022",
     on_covers=True,
-    use="Use this score where each item needs its own F1, as in slices or listings of items: f1 is a single value for"
-    " all items.",
-    caution="The score is never larger than f1, which is the F of mean precision and mean recall. Most papers print f1,"
-    " so say whether you report f1 or mean_f1.",
+    use="Use this score where each item needs its own F1, as in a table of items: f1 is computed from means over many"
+    " items, so a single item has no f1.",
+    caution="The score is never larger than f1, which is the F of mean precision and mean recall. Most papers report"
+    " f1, so state whether you report f1 or mean_f1.",
     example="""
     >>> mean_f1(list("aaabbb"), [1, 2, 3, 4, 4, 4])  # (3 * 1 / (1 + 2/2) + 3 * 1) / 6
     0.75
@@ -142,8 +144,8 @@ def _item_f(tp: Floats, fp: Floats, fn: Floats, tn: Floats, *, alpha: float) -> 
     formula_of_beta=item_fbeta,
     source="van Heusden et al. 2022",
     on_covers=True,
-    use="Use this score where wrong and missed merges have different costs and each item needs its own score, which"
-    " fbeta does not give.",
+    use="Use this score where wrong and missed merges have different costs and each item needs its own score; fbeta"
+    " has no value for a single item.",
     caution="Choose beta before you see the scores. Do not confuse mean_fbeta with fbeta, which is the F of mean"
     " precision and mean recall.",
     example="""
@@ -160,10 +162,10 @@ def mean_fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 # Of tp, fp and fn
 @pointwise.mean_over_items(
     "tp / (tp + fp + fn)",
-    use="Use this score to compare an item's true and predicted clusters as sets, where the share of their union that"
-    " they have in common is easier to explain than mean_f1.",
-    caution="The score gives foreign and missing items the same weight; if their costs differ, use precision and"
-    " recall.",
+    use="Use this score to compare an item's true and predicted clusters as sets, if the overlap of two sets as a"
+    " share of their union is easier to explain than mean_f1.",
+    caution="The score gives wrong and missing items of a cluster the same weight; if their costs differ, use"
+    " precision and recall.",
     example="""
     >>> jaccard_index(list("aabb"), [1, 2, 3, 3])  # (1/2 + 1/2 + 1 + 1) / 4
     0.75
@@ -179,15 +181,15 @@ def jaccard_index(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     best="lower",
     use="Use this score as a distance between two clusterings, neither of which needs to be the truth: it is 1 minus"
     " jaccard_index.",
-    caution="The score gives foreign and missing items the same weight; if their costs differ, use over_merge_rate and"
-    " under_merge_rate.",
+    caution="The score gives wrong and missing items of a cluster the same weight; if their costs differ, use"
+    " over_merge_rate and under_merge_rate.",
     example="""
     >>> jaccard_distance(list("aabb"), [1, 2, 3, 3])  # (1/2 + 1/2 + 0 + 0) / 4
     0.25
     """,
 )
 def jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of the union of an item's true and predicted clusters that only one contains."""
+    """Mean over items of the Jaccard distance between an item's true and predicted clusters (1 - overlap / union)."""
     wrong = fp + fn
     return wrong / (tp + wrong)
 
@@ -197,8 +199,8 @@ def jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     best="lower",
     on_covers=True,
     use="Use this score to report wrong merges as an error rate: it is 1 minus precision.",
-    caution="The over-merge rate alone rewards caution: it is 0 if nothing is merged. Read over_merge_rate with"
-    " under_merge_rate.",
+    caution="The over-merge rate alone rewards splitting: it is 0 if all predicted clusters are singletons. Report"
+    " over_merge_rate together with under_merge_rate.",
     example="""
     >>> over_merge_rate(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 0 + 4 * 2/4) / 8
     0.25
@@ -214,8 +216,8 @@ def over_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     best="lower",
     on_covers=True,
     use="Use this score to report wrong splits as an error rate: it is 1 minus recall.",
-    caution="The under-merge rate alone rewards boldness: it is 0 if everything is merged. Read under_merge_rate with"
-    " over_merge_rate.",
+    caution="The under-merge rate alone rewards merging: it is 0 if all items are in one predicted cluster. Report"
+    " under_merge_rate together with over_merge_rate.",
     example="""
     >>> under_merge_rate(list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (4 * 0 + 4 * 2/4) / 8
     0.25
@@ -230,10 +232,10 @@ def under_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "(tp + tn) / (tp + fp + fn + tn)",
     uses_tn=True,
-    use="Use this score for a few large clusters, such as classes or topics, if correctly separated items deserve"
-    " credit; otherwise use f1.",
-    caution="With many clusters, nearly all items are correctly separated, so accuracy is close to 1 for almost any"
-    " prediction.",
+    use="Use this score for a few large clusters, such as classes or topics, if the score should credit correctly"
+    " separated items; otherwise use f1.",
+    caution="With many small clusters on both sides, nearly all pairs of items are correctly separated, so accuracy is"
+    " close to 1 even if most merges are wrong.",
     example="""
     >>> accuracy(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 6/8 + 4 * 4/8) / 8
     0.625
@@ -249,8 +251,9 @@ def accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "(tp / (tp + fn) + tn / (tn + fp)) / 2",
     uses_tn=True,
     use="Use this score for a few large clusters, if correctly joined and correctly separated items should each"
-    " contribute half: it is the mean of recall and specificity.",
-    caution="With many clusters, specificity, which is half of the score, is close to 1 for almost any prediction.",
+    " contribute half of the score: it is the mean of recall and specificity.",
+    caution="With many small clusters on both sides, specificity, which contributes half of the score, is close to 1"
+    " even if most merges are wrong.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
     >>> balanced_accuracy(labels_true, labels_pred)  # (4 * (1/2 + 1) / 2 + 4 * (1/2 + 1/2) / 2) / 8
@@ -265,41 +268,41 @@ def balanced_accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 @pointwise.mean_over_items(
     "tn / (tn + fp), 1 if there is only one true cluster",
     uses_tn=True,
-    use="Use this score for a few large clusters, to say what share of the items outside an item's true cluster was"
-    " kept out of its predicted cluster; the counterpart is recall.",
-    caution="With many clusters, specificity is close to 1 for almost any prediction without a giant cluster.",
+    use="Use this score for a few large clusters, to measure what share of the items outside an item's true cluster"
+    " are also outside its predicted cluster; for items inside the true cluster, use recall.",
+    caution="Specificity is close to 1 for any prediction with many small clusters.",
     example="""
     >>> specificity(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 4/4 + 4 * 2/4) / 8
     0.75
     """,
 )
 def specificity(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of items outside an item's true cluster that are also outside its predicted one."""
+    """Mean share of the items outside an item's true cluster that are also outside the item's predicted cluster."""
     return rate(tn, tn + fp)
 
 
 @pointwise.mean_over_items(
     "tn / (tn + fn), 1 if there is only one predicted cluster",
     uses_tn=True,
-    use="Use this score for a few large clusters, to say what share of the items outside an item's predicted cluster"
-    " belongs outside it; the counterpart is precision.",
-    caution="With many clusters, the negative predictive value is close to 1 for almost any prediction.",
+    use="Use this score for a few large clusters, to measure what share of the items outside an item's predicted"
+    " cluster are also outside its true cluster; for items inside the predicted cluster, use precision.",
+    caution="The negative predictive value is close to 1 for any prediction if true clusters are many and small.",
     example="""
     >>> npv(list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (2 * 4/4 + 4 * 2/4 + 2 * 4/4) / 8
     0.75
     """,
 )
 def npv(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of items outside an item's predicted cluster that are also outside its true one."""
+    """Mean share of the items outside an item's predicted cluster that are also outside the item's true cluster."""
     return rate(tn, tn + fn)
 
 
 @pointwise.mean_over_items(
-    "tp / (tp + fn) + tn / (tn + fp) - 1; a rate of an empty set is 1",
+    "tp / (tp + fn) + tn / (tn + fp) - 1, where 0 / 0 counts as 1",
     low=-1.0,
     uses_tn=True,
     use="Use this score for a few large clusters, to combine recall and specificity in one score.",
-    caution="With many clusters, specificity is close to 1, so informedness approaches recall.",
+    caution="With many small clusters on both sides, specificity is close to 1, so informedness is close to recall.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3]
     >>> informedness(labels_true, labels_pred)  # (4 * (1/2 + 1 - 1) + 4 * (1/2 + 1/2 - 1)) / 8
@@ -312,11 +315,13 @@ def informedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 
 @pointwise.mean_over_items(
-    "tp / (tp + fp) + tn / (tn + fn) - 1; a rate of an empty set is 1",
+    "tp / (tp + fp) + tn / (tn + fn) - 1, where 0 / 0 counts as 1",
     low=-1.0,
     uses_tn=True,
-    use="Use this score for a few large clusters, to combine precision and npv in one score.",
-    caution="With many clusters, the negative predictive value is close to 1, so markedness approaches precision.",
+    use="Use this score for a few large clusters, to combine precision and the negative predictive value (npv) in one"
+    " score.",
+    caution="With many small clusters on both sides, the negative predictive value is close to 1, so markedness is"
+    " close to precision.",
     example="""
     >>> labels_true, labels_pred = list("aabbbbcc"), [1, 1, 1, 1, 2, 2, 2, 2]
     >>> markedness(labels_true, labels_pred)  # (4 * (1/2 + 1 - 1) + 4 * (1/2 + 1/2 - 1)) / 8
@@ -334,7 +339,8 @@ def markedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     uses_tn=True,
     use="Use this score for a few large clusters, if you want a single correlation that uses all four entries of an"
     " item's confusion matrix; otherwise use mean_f1.",
-    caution="With many clusters, the score approaches pointwise_fowlkes_mallows, which is simpler.",
+    caution="With many small clusters on both sides, the score is close to pointwise_fowlkes_mallows, which is"
+    " simpler.",
     example="""
     Half of the items have tp = 2, fp = 0, fn = 2 and tn = 4; for the others, all four are 2.
 
@@ -359,10 +365,10 @@ def mcc(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "2 (tp tn - fp fn) / ((tp+fn) (fn+tn) + (tp+fp) (fp+tn)), 1 where fp = fn = 0",
     low=-1.0,
     uses_tn=True,
-    use="Use this score for a few large clusters, if you want each item's score corrected for chance; adjusted_rand"
-    " corrects a score of pairs.",
-    caution="With many clusters, the score approaches mean_f1, which is simpler. Do not confuse pointwise_ari with"
-    " adjusted_rand, a score of pairs.",
+    use="Use this score for a few large clusters, if you want to correct each item's score for chance; adjusted_rand"
+    " is a pairwise score corrected for chance.",
+    caution="With many small clusters on both sides, the score is close to mean_f1, which is simpler. Do not confuse"
+    " pointwise_ari with adjusted_rand, a pairwise score.",
     example="""
     Half of the items have tp = 2, fp = 0, fn = 2 and tn = 4; for the others, all four are 2.
 
@@ -390,9 +396,10 @@ def _scaled(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> tuple[Floats, ...
 
 @pointwise.mean_over_items(
     "sqrt(tp / (tp + fp) * tp / (tp + fn))",
-    use="Use this score if you want the geometric mean of an item's precision and recall instead of mean_f1.",
+    use="Use this score if you want the geometric mean of each item's precision and recall; mean_f1 uses the harmonic"
+    " mean.",
     caution="The score hides whether wrong merges or wrong splits dominate. Do not confuse pointwise_fowlkes_mallows"
-    " with pair_fowlkes_mallows, which counts pairs.",
+    " with pair_fowlkes_mallows, a pairwise score.",
     example="""
     >>> labels_true, labels_pred = list("aaaabbbb"), [1, 2, 3, 4, 5, 5, 5, 5]
     >>> pointwise_fowlkes_mallows(labels_true, labels_pred)  # (4 * sqrt(1 * 1/4) + 4 * 1) / 8
@@ -407,10 +414,10 @@ def pointwise_fowlkes_mallows(tp: Floats, fp: Floats, fn: Floats, tn: Floats) ->
 @pointwise.mean_over_items(
     "tp / max(tp + fp, tp + fn)",
     source="Gates et al. 2019",
-    use="Use this score to compare with CluSim, whose element-centric similarity it equals on partitions; for each"
-    " item, it is the smaller of precision and recall.",
-    caution="The score considers only the larger of an item's true and predicted clusters, so it hides whether wrong"
-    " merges or wrong splits dominate.",
+    use="Use this score to compare with CluSim's element-centric similarity on partitions; for each item, the score is"
+    " the smaller of precision and recall.",
+    caution="The score hides whether wrong merges or wrong splits dominate, and for each item it ignores the less"
+    " costly of the two kinds of error.",
     example="""
     >>> element_centric(list("aabb"), [1, 1, 2, 3])  # (2 * 2/2 + 2 * 1/2) / 4
     0.75
@@ -429,9 +436,9 @@ def element_centric(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     "fp + fn, in the unit of the weights",
     high=inf,
     best="lower",
-    use="Use this score to say how many items, or how much weight, only one of an item's true and predicted clusters"
-    " contains; jaccard_distance is the corresponding share of their union.",
-    caution="The score is in the unit of the weights and grows with cluster size: do not compare its values between"
+    use="Use this score to measure how many items, or how much weight, are in only one of an item's true and predicted"
+    " clusters; jaccard_distance is relative to the union of the two clusters.",
+    caution="The score is in the unit of the weights and grows with cluster size: do not compare its values across"
     " data sets.",
     example="""
     >>> symmetric_difference(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 2 + 4 * 4) / 8
@@ -439,7 +446,7 @@ def element_centric(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def symmetric_difference(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the weight that only one of an item's true and predicted clusters contains."""
+    """Mean over items of the total weight of the items in only one of an item's true and predicted clusters."""
     return fp + fn
 
 

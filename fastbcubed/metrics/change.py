@@ -22,7 +22,7 @@ ABOUT: dict[str, Any] = {
     "source": "van Staden and Grubb 2024",
     "note": "For each item, stable, split and merged are the total weights of the items that share its cluster in both"
     " the baseline and the experiment (including the item itself), only in the baseline, and only in the experiment.",
-    "caution": "The score says how much changed, not whether the change is right; a judgement needs a truth.",
+    "caution": "The score shows how much changed, not whether the change is right: judging a change requires a truth.",
 }
 diff = Family("diff", **ABOUT)
 
@@ -32,8 +32,8 @@ diff.alias(
     **ABOUT,
     summary="Mean over items of the share of an item's baseline cluster that is no longer with the item.",
     definition="mean over items of split / (stable + split)",
-    use="Use this score to say what share of an item's baseline cluster is no longer with the item in a new run; the"
-    " counterpart is merge_rate.",
+    use="Use this score to measure what share of an item's baseline cluster is no longer with the item in a new run;"
+    " merge_rate is the counterpart for merges.",
     example="""
     >>> split_rate(list("aaaabbbb"), [1, 1, 1, 1, 2, 2, 3, 3])  # (4 * 0 + 4 * 2/4) / 8
     0.25
@@ -45,8 +45,8 @@ diff.alias(
     **ABOUT,
     summary="Mean over items of the share of an item's experiment cluster that was not with the item before.",
     definition="mean over items of merged / (stable + merged)",
-    use="Use this score to say what share of an item's cluster in a new run was not with the item before; the"
-    " counterpart is split_rate.",
+    use="Use this score to measure what share of an item's cluster in a new run was not with the item before;"
+    " split_rate is the counterpart for splits.",
     example="""
     >>> merge_rate(list("aabbcccc"), [1, 1, 1, 1, 2, 2, 2, 2])  # (4 * 2/4 + 4 * 0) / 8
     0.25
@@ -56,8 +56,8 @@ diff.alias(
 
 @diff.mean_over_items(
     "split / (stable + split + merged)",
-    use="Use this score to say how much of jaccard_distance is due to splits; the rest of the distance is"
-    " merge_jaccard_distance.",
+    use="Use this score to measure how much of jaccard_distance is due to splits; merge_jaccard_distance measures how"
+    " much is due to merges.",
     example="""
     >>> split_jaccard_distance(list("aabb"), [1, 2, 3, 3])  # (1/2 + 1/2 + 0 + 0) / 4
     0.25
@@ -70,8 +70,8 @@ def split_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Fl
 
 @diff.mean_over_items(
     "merged / (stable + split + merged)",
-    use="Use this score to say how much of jaccard_distance is due to merges; the rest of the distance is"
-    " split_jaccard_distance.",
+    use="Use this score to measure how much of jaccard_distance is due to merges; split_jaccard_distance measures how"
+    " much is due to splits.",
     example="""
     >>> merge_jaccard_distance(list("abcc"), [1, 1, 2, 2])  # (1/2 + 1/2 + 0 + 0) / 4
     0.25
@@ -84,8 +84,8 @@ def merge_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Fl
 
 @diff.mean_over_items(
     "1 where split + merged > 0, else 0",
-    use="Use this score to tell reviewers or downstream users what share of the items changed at all; split_rate and"
-    " merge_rate say how large the change is.",
+    use="Use this score to tell reviewers or downstream users what share of items are in a changed cluster; split_rate"
+    " and merge_rate measure how large the change is.",
     example="""
     >>> affected_rate(list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5])  # 2 of 8 items
     0.25
@@ -110,7 +110,10 @@ EXAMPLE = """
     {value}
     """
 
-ONE_SIDE = "The score measures only the good or only the bad part of a change: read it together with its counterpart."
+ONE_SIDE = (
+    "The score covers either the right or the wrong changes, not both: report the corresponding good and bad scores"
+    " together."
+)
 quality = Family("diff", **{**ABOUT, "note": NOTE, "caution": ONE_SIDE})
 
 
@@ -121,8 +124,8 @@ def _worked(name: str, working: str, value: str) -> str:
 # Rates and distances, divided into their good and their bad part
 @quality.mean_over_three(
     "w(S - I) / w(B)",
-    use="Use this score to see what share of the baseline clusters was rightly split off; split_rate is the sum of"
-    " good_split_rate and bad_split_rate.",
+    use="Use this score to measure what share of an item's baseline cluster was rightly split off, on average;"
+    " split_rate is the sum of good_split_rate and bad_split_rate.",
     example=_worked("good_split_rate", "(1/3 + 1/3 + 2/3) / 6 = 2/9", "0.222222222222"),
     **GOOD,
 )
@@ -133,8 +136,8 @@ def good_split_rate(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(S and I) / w(B)",
-    use="Use this score to see what share of the baseline clusters was wrongly split off; split_rate is the sum of"
-    " good_split_rate and bad_split_rate.",
+    use="Use this score to measure what share of an item's baseline cluster was wrongly split off, on average;"
+    " split_rate is the sum of good_split_rate and bad_split_rate.",
     example=_worked("bad_split_rate", "no split is wrong", "0.0"),
     **BAD,
 )
@@ -145,8 +148,8 @@ def bad_split_rate(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(M and I) / w(E)",
-    use="Use this score to see what share of the experiment clusters was rightly merged in; merge_rate is the sum of"
-    " good_merge_rate and bad_merge_rate.",
+    use="Use this score to measure what share of an item's experiment cluster was rightly merged in, on average;"
+    " merge_rate is the sum of good_merge_rate and bad_merge_rate.",
     example=_worked("good_merge_rate", "(1/3 + 1/3) / 6 = 1/9, of c and d", "0.111111111111"),
     **GOOD,
 )
@@ -157,8 +160,8 @@ def good_merge_rate(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "w(M - I) / w(E)",
-    use="Use this score to see what share of the experiment clusters was wrongly merged in; merge_rate is the sum of"
-    " good_merge_rate and bad_merge_rate.",
+    use="Use this score to measure what share of an item's experiment cluster was wrongly merged in, on average;"
+    " merge_rate is the sum of good_merge_rate and bad_merge_rate.",
     example=_worked("bad_merge_rate", "(1/3 + 1/3) / 6 = 1/9, of c and e", "0.111111111111"),
     **BAD,
 )
@@ -217,7 +220,7 @@ def bad_merge_distance(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "(w(S - I) + w(M and I)) / w(B or E)",
-    use="Use this score to say how much of the whole change is right: good_distance and bad_distance add up to the"
+    use="Use this score to measure how much of the whole change is right: good_distance and bad_distance add up to the"
     " jaccard_distance of the two runs.",
     example=_worked("good_distance", "8/45 + 4/45 = 4/15", "0.266666666667"),
     **GOOD,
@@ -229,7 +232,7 @@ def good_distance(of: ItemSets) -> Floats:
 
 @quality.mean_over_three(
     "(w(S and I) + w(M - I)) / w(B or E)",
-    use="Use this score to say how much of the whole change is wrong: good_distance and bad_distance add up to the"
+    use="Use this score to measure how much of the whole change is wrong: good_distance and bad_distance add up to the"
     " jaccard_distance of the two runs.",
     example=_worked("bad_distance", "0 + 4/45", "0.088888888889"),
     **BAD,
@@ -242,9 +245,9 @@ def bad_distance(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "w(B and E and I) / w(B or E)",
     source="van Staden 2024 (index)",
-    use="Use this score to say how much of what two runs have in common is right: good_index and bad_index add up to"
+    use="Use this score to measure how much of the overlap of two runs is right: good_index and bad_index add up to"
     " the jaccard_index of the two runs.",
-    caution="The score describes what did not change, so it does not judge the change.",
+    caution="The score describes what did not change, so it does not measure the quality of the change.",
     example=_worked("good_index", "(2/3 + 2/3 + 1/5 + 1/3 + 1/3 + 1) / 6 = 8/15", "0.533333333333"),
     **GOOD,
 )
@@ -256,9 +259,9 @@ def good_index(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "w((B and E) - I) / w(B or E)",
     source="van Staden 2024 (index)",
-    use="Use this score to say how much of what two runs have in common is wrong: good_index and bad_index add up to"
+    use="Use this score to measure how much of the overlap of two runs is wrong: good_index and bad_index add up to"
     " the jaccard_index of the two runs.",
-    caution="The score describes what did not change, so it does not judge the change.",
+    caution="The score describes what did not change, so it does not measure the quality of the change.",
     example=_worked("bad_index", "(1/3 + 1/3) / 6 = 1/9, of d and e", "0.111111111111"),
     **BAD,
 )
@@ -271,8 +274,8 @@ def bad_index(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "w(E and I) / w(E) - w(B and I) / w(B)",
     low=-1.0,
-    use="Use this score to say how much precision changes from one run to the next, by item and by slice.",
-    caution="A change in precision alone favours splitting: read delta_precision with delta_recall.",
+    use="Use this score to measure how much precision changes from one run to the next, by item and by slice.",
+    caution="Precision alone favours splitting: report delta_precision together with delta_recall.",
     example=_worked("delta_precision", "(1/3 + 1/3 + 1/3 + 1/6 - 1/6) / 6 = 1/6", "0.166666666667"),
     **GOOD,
 )
@@ -286,8 +289,8 @@ def delta_precision(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "(w(E and I) - w(B and I)) / w(I)",
     low=-1.0,
-    use="Use this score to say how much recall changes from one run to the next, by item and by slice.",
-    caution="A change in recall alone favours merging: read delta_recall with delta_precision.",
+    use="Use this score to measure how much recall changes from one run to the next, by item and by slice.",
+    caution="Recall alone favours merging: report delta_recall together with delta_precision.",
     example=_worked("delta_recall", "(1/2 + 1/2) / 6 = 1/6, of c and d", "0.166666666667"),
     **GOOD,
 )
@@ -299,15 +302,15 @@ def delta_recall(of: ItemSets) -> Floats:
 @quality.mean_over_three(
     "d(E, I) - d(B, I), where d(X, Y) = 1 - w(X and Y) / w(X or Y)",
     low=-1.0,
-    use="Use this score to say how much jaccard_distance to the truth changes: a negative value means that the new run"
-    " is closer.",
+    use="Use this score to measure how much jaccard_distance to the truth changes: a negative value means that the new"
+    " run is closer to the truth.",
     caution="The score gives splits and merges the same weight, and is small if few items changed, however good the"
     " change is.",
     example=_worked("delta_jaccard_distance", "-2/9", "-0.222222222222"),
     **BAD,
 )
 def delta_jaccard_distance(of: ItemSets) -> Floats:
-    """Jaccard distance of the experiment to the truth minus that of the baseline; below 0 means an improvement."""
+    """Jaccard distance to the truth: experiment minus baseline; a negative value is an improvement."""
     before, after = of.good_stable + of.bad_split, of.good_stable + of.good_merge
     of_baseline = before + (of.good_split + of.bad_stable + of.baseline_lacks)
     of_experiment = after + (of.bad_merge + of.bad_stable + of.experiment_lacks)
@@ -333,12 +336,12 @@ def slopes_of_iq(delta: Floats, good: Floats, bad: Floats, beta: float) -> tuple
     source="van Staden 2024 (quality)",
     use="Use this score to compare changes of different sizes: it is 1 for a change straight to the truth and 0 for a"
     " change that comes no closer; delta_jaccard_distance is not relative to the size of a change.",
-    caution="The score is relative to the size of the change, so it is uncertain if little changed.",
+    caution="The score is divided by the size of the change, so it is uncertain if little changed.",
     example=_worked("iq", "2/9 / (16/45) = 5/8", "0.625"),
     **GOOD,
 )
 def iq(delta: Floats | float, good: Floats | float, bad: Floats | float, beta: float) -> Floats | float:
-    """Improvement in Jaccard distance to the truth, as a share of the change's size; 1 means straight to the truth."""
+    """Improvement in Jaccard distance to the truth, divided by the change's size; 1 means straight to the truth."""
     size = np.asarray(good + bad, np.float64)
     found = np.full(size.shape, np.nan)
     np.divide(np.subtract(0.0, delta), size, out=found, where=size > 0)  # negation would give -0.0 for 0.0

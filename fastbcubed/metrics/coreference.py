@@ -103,18 +103,17 @@ def with_f(precision: float, recall: float) -> Three:
 
 @three_scores(
     "((sum over cells of n) - V) / ((sum over entities of the {side} of {x}) - {X})",
-    "Share of links that the {other} also has, among the links needed to connect the mentions of each entity of the"
-    " {side}.",
+    "Of the links needed to connect the mentions of each entity of the {side}, the share that the {other} also has.",
     of="entities",
     source="Vilain et al. 1995",
-    use="Use this score to compare with papers on coreference, together with lea_f1 or conll_f1.",
+    use="Use this score to compare with papers on coreference, and report it together with lea_f1 or conll_f1.",
     caution={
         "precision": "The score counts links, not items, and ignores singletons: merging large entities costs only one"
         " link.",
-        "recall": "The score counts links, not items, and ignores singletons: one cluster of all mentions has recall"
-        " 1.",
-        "f1": "The score ignores singletons and favours large clusters: one cluster of all mentions often scores higher"
-        " than careful predictions.",
+        "recall": "The score counts links, not items, and ignores singletons: a single cluster of all mentions has"
+        " recall 1.",
+        "f1": "The score ignores singletons and favours large clusters: a single cluster of all mentions often scores"
+        " higher than a realistic prediction.",
     },
     worked=("(4 - 3) / (4 - 2)", "(4 - 3) / (4 - 2)", "2 * 1/2 * 1/2 / (1/2 + 1/2)"),
     examples={
@@ -153,13 +152,13 @@ def muc(
 
 @three_scores(
     "(max over one-to-one pairings of sum over pairs of n) / sum over entities of the {side} of {x}",
-    "Share of the {side}'s mentions that paired entities have in common, in the best one-to-one pairing.",
+    "Share of the {side}'s mentions that are in both entities of a pair, for the best one-to-one pairing of entities.",
     of=("entities", "pairing of mentions"),
     source="Luo 2005",
     paired=True,
     use="Use this score to compare with papers on coreference that pair entities and count mentions; ceaf_e_f1 counts"
     " entities.",
-    caution="The score pairs entities one to one, so only one part of a split entity earns credit.",
+    caution="The score pairs entities one to one, so at most one fragment of a split entity earns credit.",
     worked=("(2 + 1) / 4", "(2 + 1) / 4", "2 * 3/4 * 3/4 / (3/4 + 3/4)"),
     examples={
         "precision": """
@@ -207,8 +206,9 @@ def ceaf_m(
     caution={
         "precision": "Each entity counts once whatever its size, and entities without a partner lower the score even if"
         " they are pure.",
-        "recall": "Each entity counts once whatever its size, so the many small entities dominate the score.",
-        "f1": "Each entity counts once whatever its size, and a mixed cluster can score higher than its pure parts.",
+        "recall": "Each entity counts once whatever its size, so small entities usually dominate the score.",
+        "f1": "Each entity counts once whatever its size, and a mixed cluster can score higher than the pure clusters"
+        " that it could be split into.",
     },
     worked=(
         "(2 * 2 / (2 + 3) + 2 * 1 / (2 + 1)) / 2",
@@ -266,8 +266,8 @@ def ceaf_e(
     source="Luo et al. 2014",
     use="Use this score to compare with papers on coreference that report BLANC, which also counts links between"
     " entities; lea_f1 ignores such links.",
-    caution="Half of the score is based on links between entities, nearly all of which are right if there are many"
-    " clusters.",
+    caution="Half of the score is based on links between entities; with many small entities, nearly all of these links"
+    " are right.",
     worked=("(1/3 + 2/3) / 2", "(1/2 + 2/4) / 2", "(2 * 1 / (3 + 2) + 2 * 2 / (3 + 4)) / 2"),
     examples={
         "precision": """
@@ -313,9 +313,9 @@ def blanc(within: Links, between: Links, zero_division: float = 0.0) -> Three:
     "Mean over the entities of the {side}, weighted by size, of the share of an entity's links that the {other} has.",
     of="entities",
     source="Moosavi and Strube 2016",
-    use="Use this score for coreference where large entities and their links should count, without the flaws of muc_f1"
-    " and ceaf_e_f1.",
-    caution="An entity of one mention earns credit only if it is a singleton on both sides, so wrong singletons count"
+    use="Use this score for coreference where larger entities should count more; the score avoids known flaws of"
+    " muc_f1 and ceaf_e_f1.",
+    caution="An entity of one mention earns credit only if it is a singleton on both sides, so wrong singletons cost"
     " more than in BCubed.",
     worked=(
         "(2 * 1 / (3 - 1) + 1 * 0 / (3 - 1)) / 4",
@@ -356,13 +356,14 @@ def lea(
 
 @three_scores(
     "(sum over cells of n^2 / {x}) / sum over entities of the {side} of {x}",
-    "Mean over mentions of the {side} of the share of a mention's entity that is also with the mention in the {other}.",
+    "Mean over mentions of the {side} of the share of a mention's entity that is also in the mention's entity in the"
+    " {other}.",
     of="entities",
     source="Bagga and Baldwin 1998",
-    use="Use this score for coreference where key and response differ in their mentions: it is one of the three scores"
-    " in conll_f1.",
-    caution="The score differs from BCubed only in mentions that one side does not have, which score 0 on the side that"
-    " has them. If both sides have the same mentions, use BCubed.",
+    use="Use this score for coreference if key and response have different mentions: it is one of the three scores in"
+    " conll_f1.",
+    caution="The score differs from BCubed only if one side has mentions that the other side does not have: these"
+    " mentions score 0. If both sides have the same mentions, use BCubed.",
     worked=(
         "(2**2 / 3 + 1**2 / 3 + 1**2 / 1) / 4",
         "(2**2 / 2 + 1**2 / 2 + 1**2 / 2) / 4",
@@ -415,8 +416,8 @@ coreference.of_sums(
     name="conll_f1",
     source="Pradhan et al. 2012",
     pairs_clusters=True,
-    use="Use this score to compare with papers on coreference, which rank systems by the mean of muc_f1,"
-    " coref_bcubed_f1 and ceaf_e_f1.",
+    use="Use this score to compare with papers on coreference that rank systems by the mean of muc_f1, coref_bcubed_f1"
+    " and ceaf_e_f1.",
     caution="The score averages three scores that disagree on the cost of an error: use it only to compare with papers"
     " on coreference.",
     worked="(1/2 + 12/17 + 11/15) / 3",

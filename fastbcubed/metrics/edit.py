@@ -21,9 +21,9 @@ of_moves = partial(edit.of_sums, of=("clusters", "majorities"))
     " largest cells",
     source="Pantel and Lin 2002",
     note=STEPS,
-    use="Use this score to count the merges of two clusters and the moves of single items that repair a prediction;"
-    " basic_merge_distance counts splits instead of moves.",
-    caution="The number of steps grows with the data: do not compare the number between data sets.",
+    use="Use this score to measure how many merges of two clusters and moves of single items turn the prediction into"
+    " the truth; basic_merge_distance counts splits instead of moves.",
+    caution="The number of steps grows with the data: do not compare the number across data sets.",
     worked="(4 - (2 + 1)) + (2 - 2)",
     example="""
     >>> pantel_lin_distance(list("aaabb"), [1, 1, 2, 2, 2])  # move an a
@@ -39,14 +39,14 @@ def pantel_lin_distance(
 
 @of_moves(
     "1 - D / (n - K), with D = pantel_lin_distance, for n items and K true clusters; where n = K, 1 if the clusterings"
-    " are the same, else 0",
+    " are identical, else 0",
     low=-inf,
     high=1.0,
     best="higher",
     source="Pantel and Lin 2002",
     note=STEPS,
-    use="Use this score to say what share of the repair steps a prediction saves, compared with starting from"
-    " singletons; pantel_lin_distance counts the steps.",
+    use="Use this score to measure what share of the merges and moves a prediction saves, compared with starting from"
+    " singletons; pantel_lin_distance counts the merges and moves.",
     caution="The score is negative if the prediction is further from the truth than singletons are.",
     worked="1 - 1 / (4 - 2)",
     example="""
@@ -56,7 +56,7 @@ def pantel_lin_distance(
     """,
 )
 def pantel_lin(n_items: int, n_cells: int, n_true: int, n_pred: int, kept: int, matched: int) -> float:
-    """Share of the steps from singletons to the true clusters that the prediction saves."""
+    """Share of the merges and moves that the prediction saves, compared with starting from singletons."""
     steps = pantel_lin_distance(n_items, n_cells, n_true, n_pred, kept, matched)
     most = n_items - n_true
     return (most - steps) / most if most else float(steps == 0)
@@ -69,8 +69,8 @@ def pantel_lin(n_items: int, n_cells: int, n_true: int, n_pred: int, kept: int, 
     "(V - M) + (V - K), for V cells, M predicted and K true clusters",
     of="clusters",
     source="Menestrina et al. 2010",
-    use="Use this score to say how many splits and merges of whole clusters lead to the truth; split_join counts"
-    " items.",
+    use="Use this score to measure how many splits and merges of clusters turn the prediction into the truth;"
+    " split_join counts items.",
     caution="Splitting off one item costs as much as merging two clusters of a thousand items, and the distance grows"
     " with the data.",
     worked="(3 - 2) + (3 - 2)",

@@ -67,8 +67,9 @@ def mean_variation_of_information(
     sums=("entropies",),
     **LOSS,
     source="Amigó et al. 2009",
-    use="Use this score to say in bits how mixed an item's predicted cluster is; the counterpart is class_entropy.",
-    caution="Cluster entropy alone rewards caution: it is 0 for singletons.",
+    use="Use this score to measure, in bits, how mixed predicted clusters are; class_entropy measures how scattered"
+    " true clusters are.",
+    caution="Cluster entropy alone rewards splitting: it is 0 if all predicted clusters are singletons.",
     example="""
     >>> cluster_entropy(list("aabb"), [1, 1, 1, 1])  # log2(4/2) for each item
     1.0
@@ -85,8 +86,9 @@ def cluster_entropy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     sums=("entropies",),
     **LOSS,
     source="Bakus et al. 2002",
-    use="Use this score to say in bits how scattered an item's true cluster is; the counterpart is cluster_entropy.",
-    caution="Class entropy alone rewards boldness: it is 0 for one cluster of all items.",
+    use="Use this score to measure, in bits, how scattered true clusters are; cluster_entropy measures how mixed"
+    " predicted clusters are.",
+    caution="Class entropy alone rewards merging: it is 0 if all items are in one predicted cluster.",
     example="""
     >>> class_entropy(list("aabb"), [1, 1, 2, 3])  # (0 + 0 + log2(2/1) + log2(2/1)) / 4
     0.5
@@ -123,9 +125,10 @@ def norm(true: float, pred: float, pred_given_true: float, average: str) -> floa
     high=inf,
     best="higher",
     source="Strehl and Ghosh 2002",
-    use="Use this score as a component of other information-based scores; nmi and ami are comparable between data"
-    " sets.",
-    caution="Mutual information is largest for singletons: splitting clusters never lowers it.",
+    use="Use this score as a component of other information-theoretic scores; nmi and ami are normalized and therefore"
+    " easier to compare across data sets.",
+    caution="Mutual information is largest if all predicted clusters are singletons: splitting a predicted cluster"
+    " never lowers the score.",
     worked="1 - 0.6887",
     example="""
     >>> mutual_info(list("aabb"), [1, 1, 2, 3])  # log2(2) - 0
@@ -143,7 +146,7 @@ def norm(true: float, pred: float, pred_given_true: float, average: str) -> floa
     },
 )
 def mutual_info(true: float, pred: float, true_given_pred: float, pred_given_true: float) -> float:
-    """Mutual information of the clusterings, in bits."""
+    """Mutual information of the two clusterings, in bits."""
     return shared(true, pred, true_given_pred, pred_given_true) * BITS
 
 
@@ -156,8 +159,8 @@ def mutual_info(true: float, pred: float, true_given_pred: float, pred_given_tru
     best="neither",
     source="Vinh et al. 2010",
     unweighted_only=True,
-    use="Use this score to see how much mutual information clusters of the same sizes share by chance; ami corrects for"
-    " chance.",
+    use="Use this score to see how much mutual information clusters of the same sizes would have by chance; ami"
+    " corrects mutual information for chance.",
     caution="The score depends on the prediction only through the sizes of predicted clusters.",
     worked="2 * (1/2 * 1/4 * log2(4/6) + 1/2 * 2/4 * log2(8/6)) + 2 * 1/2 * 1/4 * log2(4/2)",
     example="""
@@ -183,8 +186,8 @@ def expected_mutual_info(expected: float, fixed: bool) -> float:
     source="Meila 2003",
     use="Use this score if you want a metric distance between partitions in bits: it is the sum of cluster_entropy and"
     " class_entropy.",
-    caution="The score has no fixed upper bound (it can reach the logarithm of the number of items): do not compare its"
-    " values between data sets.",
+    caution="The score has no fixed upper bound (it can reach the logarithm of the number of items): do not compare"
+    " its values across data sets.",
     example="""
     >>> variation_of_information(list("aabb"), [1, 1, 2, 3])  # 0 + 1/2
     0.5
@@ -213,9 +216,9 @@ def _explained(whole: Amount, left: Amount) -> Amount:
     "1 - H(C|K) / H(C), 1 if there is only one true cluster",
     **SHARE,
     source="Rosenberg and Hirschberg 2007",
-    use="Use this score to say how pure predicted clusters are, as scikit-learn does; precision expresses purity as a"
-    " share of items.",
-    caution="Homogeneity alone rewards caution: singletons are homogeneous.",
+    use="Use this score to measure how pure predicted clusters are, for example to compare with scikit-learn;"
+    " precision expresses purity as a share of items.",
+    caution="Homogeneity alone rewards splitting: a prediction of only singletons has homogeneity 1.",
     worked="1 - 0.6887 / 1",
     example="""
     >>> score = homogeneity([1, 1, 2, 3], list("aabb"))
@@ -225,7 +228,7 @@ def _explained(whole: Amount, left: Amount) -> Amount:
     also={"homogeneity_score": Page(note=LIKE_SKLEARN)},
 )
 def homogeneity(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_true: Amount) -> Amount:
-    """Share of the information about true clusters that the predicted clusters contain."""
+    """Share of the true clusters' entropy that the predicted clusters explain."""
     return _explained(true, true_given_pred)
 
 
@@ -233,9 +236,9 @@ def homogeneity(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_
     "1 - H(K|C) / H(K), 1 if there is only one predicted cluster",
     **SHARE,
     source="Rosenberg and Hirschberg 2007",
-    use="Use this score to say how complete true clusters are, as scikit-learn does; recall expresses completeness as a"
-    " share of items.",
-    caution="Completeness alone rewards boldness: one cluster of all items is complete.",
+    use="Use this score to measure how completely true clusters are recovered, for example to compare with"
+    " scikit-learn; recall expresses completeness as a share of items.",
+    caution="Completeness alone rewards merging: a single cluster of all items has completeness 1.",
     worked="1 - (2/4 * 1) / 0.8113",
     example="""
     >>> score = completeness(list("aabb"), [1, 1, 2, 3])
@@ -245,7 +248,7 @@ def homogeneity(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_
     also={"completeness_score": Page(note=LIKE_SKLEARN)},
 )
 def completeness(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_true: Amount) -> Amount:
-    """Share of the information about predicted clusters that the true clusters contain."""
+    """Share of the predicted clusters' entropy that the true clusters explain."""
     return _explained(pred, pred_given_true)
 
 
@@ -261,10 +264,10 @@ def v_of(homogeneity: Amount, completeness: Amount, beta: float) -> Amount:
     "2 h c / (h + c), with h = homogeneity and c = completeness; 0 if both are 0",
     **SHARE,
     source="Rosenberg and Hirschberg 2007",
-    use="Use this score to compare with papers that report it for few clusters; for many clusters, use ami or f1"
-    " instead.",
-    caution="With many small clusters, the score is high even for uninformed predictions: singletons often score above"
-    " 0.8.",
+    use="Use this score to compare with papers that report the V measure for few clusters; for many clusters, use ami"
+    " or f1.",
+    caution="With many small clusters, the score is high even for uninformative predictions: a prediction of only"
+    " singletons often scores above 0.8.",
     worked="2 * 0.3113 * 0.3837 / (0.3113 + 0.3837)",
     example="""
     >>> score = v_measure(list("aabb"), [1, 1, 2, 3])
@@ -297,13 +300,12 @@ def v_measure(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_tr
 
 
 @of_entropies(
-    "2 I / (H(C) + H(K)), with I = mutual_info; 1 if both sides are a single cluster, 0 if only one side is",
+    "2 I / (H(C) + H(K)), with I = mutual_info; 1 if both sides consist of a single cluster, 0 if only one side does",
     **SHARE,
     source="Strehl and Ghosh 2002",
-    use="Use this score to compare with papers that report it for few clusters; for many clusters, use ami or f1"
-    " instead.",
-    caution="With many small clusters, the score is high even for uninformed predictions: singletons often score above"
-    " 0.8.",
+    use="Use this score to compare with papers that report NMI for few clusters; for many clusters, use ami or f1.",
+    caution="With many small clusters, the score is high even for uninformative predictions: a prediction of only"
+    " singletons often scores above 0.8.",
     worked="2 * 0.3113 / (1 + 0.8113)",
     example="""
     >>> score = nmi(list("aabb"), [1, 1, 2, 3])
@@ -317,7 +319,7 @@ def v_measure(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_tr
             >>> round(score, 12)  # 1 / (3/2)
             0.666666666667
             """,
-            note="A function of the same name in scikit-learn returns the same values, but takes no weights and does"
+            note="The function of the same name in scikit-learn returns the same values but takes no weights and does"
             " not offer the joint entropy.",
         )
     },
@@ -334,15 +336,15 @@ def nmi(
 
 @entropy.of_sums(
     "(I - E[I]) / ((H(C) + H(K)) / 2 - E[I]), with I = mutual_info and E[I] = expected_mutual_info; 1 for identical"
-    " clusterings, otherwise 0 if a side is a single cluster or only singletons",
+    " clusterings, otherwise 0 if a side consists of a single cluster or of only singletons",
     of=("entropies", "chance"),
     **SHARE,
     low=-inf,
     source="Vinh et al. 2010",
     unweighted_only=True,
-    use="Use this score to compare partitions by information where 0 should mean chance; adjusted_rand compares pairs"
-    " of items.",
-    caution="If most true clusters are singletons, chance already explains most of the information, and a few items"
+    use="Use this score to compare partitions by mutual information if a score of 0 should mean agreement by chance;"
+    " adjusted_rand compares partitions by pairs of items.",
+    caution="If most true clusters are singletons, chance explains most of the mutual information, so a few items can"
     " change the score a lot.",
     worked="(0.3113 - 0.3113) / ((1 + 0.8113) / 2 - 0.3113)",
     example="""
@@ -357,10 +359,10 @@ def nmi(
             >>> round(score, 12)  # (1 - 2/3) / (3/2 - 2/3) = 2/5
             0.4
             """,
-            note="A function of the same name in scikit-learn returns the same values to 1e-9, unless a side is a"
-            " single cluster or only singletons. If a side is a single cluster or only singletons, shuffling changes"
-            " nothing, so the numerator of the score is 0. For such a side, this function returns 1 if the clusterings"
-            " are the same and 0 otherwise, whereas scikit-learn divides rounding errors by the smallest float.",
+            note="The function of the same name in scikit-learn returns the same values within 1e-9, unless a side"
+            " consists of a single cluster or of only singletons. Shuffling then changes nothing, so the numerator of"
+            " the score is 0. In this case, this function returns 1 if the clusterings are identical and 0 otherwise,"
+            " whereas scikit-learn divides rounding errors by the smallest float.",
         )
     },
 )
@@ -373,7 +375,7 @@ def ami(
     fixed: bool,
     average: str = "arithmetic",
 ) -> float:
-    """Mutual information adjusted for chance: 0 is the expected value for shuffled items, and 1 is the best."""
+    """Mutual information adjusted for chance: 0 is the expected value for shuffled items, and 1 is the maximum."""
     most = norm(true, pred, pred_given_true, average)
     if true_given_pred == 0 == pred_given_true:
         return 1.0
@@ -396,7 +398,7 @@ of_code_lengths = partial(
     "H(C|K) + (1 / n) sum over predicted clusters of size b of log2 binomial(b + c - 1, c - 1), for c true clusters",
     **WHOLE,
     **LOSS,
-    caution="The score is in bits and has no fixed upper bound: do not compare its values between data sets.",
+    caution="The score is in bits and has no fixed upper bound: do not compare its values across data sets.",
     worked="0.6887 + (log2(4) + log2(2)) / 4",
     example="""
     >>> score = dom_q0(list("aabb"), [1, 1, 2, 3])
@@ -413,7 +415,7 @@ def dom_q0(of_truth: float, of_prediction: float, n_items: int) -> float:
     "1 / (n D) sum over true clusters of size a of log2 binomial(a + c - 1, c - 1), with D = dom_q0, for c true"
     " clusters; 1 if there is only one true cluster",
     **SHARE,
-    caution="The score is not linear in the number of errors, and few readers are familiar with it.",
+    caution="The score is not linear in the number of errors, and few readers know it.",
     worked="(log2(3) + log2(3)) / 4 / 1.4387",
     example="""
     >>> score = dom_q2(list("aabb"), [1, 1, 2, 3])
@@ -422,6 +424,6 @@ def dom_q0(of_truth: float, of_prediction: float, n_items: int) -> float:
     """,
 )
 def dom_q2(of_truth: float, of_prediction: float, n_items: int) -> float:
-    """Bits per item needed for a perfect prediction, relative to the bits needed for the prediction scored."""
+    """Code length given a perfect prediction, divided by the code length given the scored prediction."""
     q0 = dom_q0(of_truth, of_prediction, n_items)
     return of_truth / n_items * BITS / q0 if q0 else 1.0

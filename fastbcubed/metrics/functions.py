@@ -128,7 +128,7 @@ class ScoreOfCoversAndBeta(Protocol[Result]):
 
 
 class ScoreInBase(Protocol):
-    """A function from two labelings to an amount of information, in logarithms to a given base."""
+    """A function from two labelings to a score based on entropies, with logarithms to a given base."""
 
     def __call__(
         self,
@@ -143,7 +143,7 @@ class ScoreInBase(Protocol):
 
 
 class ScoreOfAverage(Protocol):
-    """A function from two labelings to a score that is relative to an average of two entropies."""
+    """A function from two labelings to a score that is normalized by an average of two entropies."""
 
     def __call__(
         self,
@@ -342,8 +342,8 @@ Returns
 Raises
 ------
 FastBCubedError
-    If there are no items, if the two sides differ in length, or if a label or a weight is missing
-    or invalid. The errors listed below are subclasses of FastBCubedError.
+    If there are no items, if the two sides have different lengths, or if a label or a weight is
+    missing or invalid. The errors listed below are subclasses of FastBCubedError.
 {in_place}{undefined}
 Notes
 -----
@@ -368,16 +368,17 @@ class Option(NamedTuple):
 
 BETA = Option(
     "beta : float, default 1.0\n"
-    "    How many times as important recall is as precision: 0 gives precision, and infinity gives recall.\n",
+    "    Importance of recall relative to precision: 0 gives precision, and infinity gives recall.\n",
     ", or if beta is negative",
 )
 WEIGHT_OF_COMPLETENESS = Option(
     "beta : float, default 1.0\n"
-    "    Weight of completeness, which is not squared: 0 gives homogeneity, and infinity gives completeness.\n",
+    "    Weight of completeness relative to homogeneity, which is not squared, unlike in fbeta: 0 gives\n"
+    "    homogeneity, and infinity gives completeness.\n",
     ", or if beta is negative",
 )
 SHARE_OF_CLUSTER_ENTROPY = Option(
-    "beta : float, default 0.5\n    Weight of the cluster entropy in the mean, from 0 to 1.\n",
+    "beta : float, default 0.5\n    Weight of cluster_entropy in the mean, from 0 to 1.\n",
     ", or if beta is not between 0 and 1",
 )
 BASE = Option(
@@ -386,14 +387,15 @@ BASE = Option(
 )
 AVERAGE = Option(
     'average_method : {"arithmetic", "geometric", "min", "max", "joint"}\n'
-    "    What to divide by: the arithmetic or geometric mean of H(C) and H(K), the smaller or the larger of\n"
-    "    H(C) and H(K), or the joint entropy.\n",
-    ", or if the average is unknown",
+    "    Normalizer of the score: the arithmetic or geometric mean of H(C) and H(K), the smaller or the larger\n"
+    "    of H(C) and H(K), or the joint entropy.\n",
+    ", or if average_method is unknown",
 )
 ZERO_DIVISION = Option(
     "    A null label on one side means that the item is missing from that side.\n"
     "zero_division : float, default 0.0\n"
-    "    Value of 0 / 0, which occurs only in MUC (entities of one mention) and BLANC (no links).\n",
+    "    Value of 0 / 0, which occurs only in MUC (if all entities have one mention) and BLANC (if there are no\n"
+    "    links).\n",
     ", or if zero_division is not a number",
 )
 NO_OPTION = Option("", "")
@@ -408,8 +410,8 @@ _LABELS_OF_THREE = """labels_baseline, labels_experiment, labels_true : array-li
     Cluster label of each item before, after and in the truth, always in the same order."""
 
 _CONTINGENCY = """contingency : Contingency, table or matrix, optional
-    The cells, as returned by `fastbcubed.contingency`, instead of labels and weights; a dense or sparse matrix of
-    counts with the true clusters in rows; or a table with the columns true_cluster, pred_cluster and n_items.
+    To pass instead of labels and weights: the cells, as returned by `fastbcubed.contingency`; a dense or sparse
+    matrix of counts with one row per true cluster; or a table with the columns true_cluster, pred_cluster and n_items.
 """
 
 _IN_PLACE = """OptionError
@@ -418,7 +420,7 @@ _IN_PLACE = """OptionError
 
 _LABELS_OF_COVERS = """labels_true, labels_pred : array-like of shape (n_items,), dict or Clustering
     Cluster label or set of labels of each item, in the same order on both sides; or a dict from item to
-    cluster or set of clusters; or a clustering with a row per membership."""
+    cluster or set of clusters; or a clustering with one row per membership."""
 
 _MATRIX = (
     "For each item, tp, fp, fn and tn are the total weights of the items that share its cluster on both sides"
@@ -436,7 +438,7 @@ def document(
 ) -> str:
     """Return the docstring of a score's function, named `called` if given, else like the score.
 
-    `returns` describes what the function returns, if not the score alone; `on_covers` states whether it takes
+    `returns` describes what the function returns, if not the score alone; `on_covers` states whether the function takes
     overlapping clusterings.
     """
     page = metric.also[called] if called else Page()
@@ -480,7 +482,7 @@ def _range(metric: Metric) -> str:
 
 def _notes(metric: Metric, note: str) -> str:
     cost = "One pass over the items counts the cells; all later steps take time proportional to the number of cells"
-    cost += ", or of items if they have weights." if metric.family == "elm" else "."
+    cost += ", or of items if the items have weights." if metric.family == "elm" else "."
     notes = [f"Definition: {metric.definition}.", cost]
     if metric.names_matrix:
         notes.insert(1, _MATRIX)
@@ -713,7 +715,7 @@ def _coreference(
 
 
 def score_in_base(name: str, called: str = "", *, base: float = 2.0) -> ScoreInBase:
-    """Make the function of an amount of information."""
+    """Make the function of a score whose unit depends on the base of logarithms."""
     usual = base
 
     def score(
@@ -733,7 +735,7 @@ def score_in_base(name: str, called: str = "", *, base: float = 2.0) -> ScoreInB
 
 
 def score_of_average(name: str, called: str = "") -> ScoreOfAverage:
-    """Make the function of a score that is relative to an average of the entropies."""
+    """Make the function of a score that is normalized by an average of the entropies."""
     of_average: Any = entropy[name].finalize
 
     def score(
@@ -754,7 +756,7 @@ def score_of_average(name: str, called: str = "") -> ScoreOfAverage:
 
 @public
 class HomogeneityCompletenessVMeasure(NamedTuple):
-    """Homogeneity, completeness, and their harmonic mean, weighted by the requested `beta`."""
+    """Homogeneity, completeness, and the harmonic mean of the two, weighted by the requested `beta`."""
 
     homogeneity: float
     completeness: float

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from fastbcubed.metrics.counterparts import Fit
 
 NOTE = (
-    "K true clusters of weights a and M predicted clusters of weights b meet in V cells of weights w; N is the weight"
-    " of all items. Without weights, a, b, w and N are numbers of items. Where clusters overlap, an item counts once"
-    " in every cluster that it is in. N is then the sum of a over the true clusters, or of b over the predicted"
-    " clusters."
+    "K true clusters of weights a and M predicted clusters of weights b overlap in V cells of weights w; N is the"
+    " total weight of the items. Without weights, a, b, w and N are numbers of items. In overlapping clusterings, an"
+    " item counts once in each of its clusters, and N is the sum of a for scores that sum over true clusters and the"
+    " sum of b for scores that sum over predicted clusters."
 )
-COUNTS = "Clusters count equally, so weights make no difference."
+COUNTS = "Clusters count equally, so the weights of items make no difference."
 ONE_TO_ONE = (
-    f"{COUNTS} Where clusters overlap, several clusters of a side may have the same items. Clusters with the same items"
-    " are paired one to one across the two sides, and unpaired clusters do not count as the same."
+    f"{COUNTS} In overlapping clusterings, several clusters of a side may have the same items. Identical clusters are"
+    " then paired one to one across the two sides, and an unpaired cluster does not count as identical."
 )
 
 matching = Family("matching", low=0.0, high=1.0, best="higher", note=NOTE)
@@ -39,10 +39,10 @@ of_fits = partial(matching.of_sums, of="counterparts")
     "1/N sum over predicted clusters of max over its cells of w",
     source="Zhao and Karypis 2001",
     on_covers=True,
-    use="Use this score to say what share of items are in the majority of their predicted cluster, for example to"
-    " evaluate topics; precision considers the whole cluster.",
-    caution="Purity alone rewards caution: singletons have purity 1. The score considers only the largest part of each"
-    " predicted cluster.",
+    use="Use this score to measure what share of items are in the largest overlap of their predicted cluster with a"
+    " true cluster, for example to evaluate topics; precision considers all overlaps.",
+    caution="Purity alone rewards splitting: a prediction of only singletons has purity 1. The score considers only"
+    " the largest overlap of each predicted cluster with a true cluster.",
     worked="(2 + 1) / 4",
     example="""
     >>> purity(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (2 + 2 + 2) / 8
@@ -58,10 +58,10 @@ def purity(true: Fit, pred: Fit) -> float:
     "1/N sum over true clusters of max over its cells of w",
     source="Zhao and Karypis 2001",
     on_covers=True,
-    use="Use this score to say what share of items are in the largest part of their true cluster; recall considers the"
-    " whole cluster.",
-    caution="Inverse purity alone rewards boldness: one cluster of all items has inverse purity 1. The score considers"
-    " only the largest part of each true cluster.",
+    use="Use this score to measure what share of items are in the largest overlap of their true cluster with a"
+    " predicted cluster; recall considers all overlaps.",
+    caution="Inverse purity alone rewards merging: a single cluster of all items has inverse purity 1. The score"
+    " considers only the largest overlap of each true cluster with a predicted cluster.",
     worked="(2 + 1) / 4",
     example="""
     >>> inverse_purity(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (2 + 2) / 8
@@ -78,8 +78,8 @@ def inverse_purity(true: Fit, pred: Fit) -> float:
     source="Amigó et al. 2009",
     on_covers=True,
     use="Use this score to compare with papers on document clustering that report purity; otherwise use f1.",
-    caution="The score considers only the largest part of each cluster: how the rest of the cluster is scattered makes"
-    " no difference.",
+    caution="The score considers only the largest overlap of each cluster with a cluster of the other side: how the"
+    " other items of the cluster are scattered makes no difference.",
     worked="2 * 3/4 * 3/4 / (3/4 + 3/4)",
     example="""
     >>> purity_f1(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # 2 * 3/4 * 1/2 / (3/4 + 1/2)
@@ -95,8 +95,8 @@ def purity_f1(true: Fit, pred: Fit) -> float:
     "sum over true clusters of (a / N) max over predicted clusters of 2 w / (a + b)",
     source="Larsen and Aone 1999",
     on_covers=True,
-    use="Use this score where each true cluster needs one counterpart, as a topic needs one cluster that covers it;"
-    " otherwise use f1.",
+    use="Use this score where each true cluster should have one counterpart, for example one predicted cluster per"
+    " topic; otherwise use f1.",
     caution="The score considers only the best counterpart of each true cluster: other predicted clusters make no"
     " difference.",
     worked="2/4 * 4/5 + 2/4 * 2/3",
@@ -115,13 +115,13 @@ def class_f1(true: Fit, pred: Fit) -> float:
 
 # Clusters that are the same on both sides
 @of_fits(
-    "S / M, where S is the number of clusters that are the same on both sides, and M is the number of predicted"
+    "S / M, where S is the number of clusters that are identical on both sides, and M is the number of predicted"
     " clusters",
     source="Barnes 2015",
     note=ONE_TO_ONE,
     on_covers=True,
-    use="Use this score where a delivered cluster is useful only if it is exactly right; precision also credits nearly"
-    " correct clusters.",
+    use="Use this score where a delivered cluster is useful only if it is exactly right; precision gives partial"
+    " credit to nearly correct clusters.",
     caution="A cluster of a thousand items with one error counts as completely wrong.",
     worked="0 / 2",
     example="""
@@ -135,13 +135,13 @@ def cluster_precision(true: Fit, pred: Fit) -> float:
 
 
 @of_fits(
-    "S / K, where S is the number of clusters that are the same on both sides, and K is the number of true clusters",
+    "S / K, where S is the number of clusters that are identical on both sides, and K is the number of true clusters",
     source="Barnes 2015",
     note=ONE_TO_ONE,
     on_covers=True,
-    use="Use this score where a true cluster counts as found only if it is exactly right; recall also credits nearly"
-    " correct clusters.",
-    caution="A cluster of a thousand items with one error counts as completely lost.",
+    use="Use this score where a true cluster counts as found only if it is exactly right; recall gives partial credit"
+    " to nearly correct clusters.",
+    caution="A cluster of a thousand items with one error counts as not found at all.",
     worked="0 / 2",
     example="""
     >>> cluster_recall(list("aabb"), [1, 1, 2, 3])  # cluster a is found exactly, cluster b is not
@@ -158,9 +158,9 @@ def cluster_recall(true: Fit, pred: Fit) -> float:
     source="Barnes 2015",
     note=ONE_TO_ONE,
     on_covers=True,
-    use="Use this score where clusters are useful only if they are exactly right; f1 also credits nearly correct"
-    " clusters.",
-    caution="A cluster of a thousand items with one error counts as completely wrong, and the many small clusters"
+    use="Use this score where clusters are useful only if they are exactly right; f1 gives partial credit to nearly"
+    " correct clusters.",
+    caution="A cluster of a thousand items with one error counts as completely wrong, and small clusters usually"
     " dominate the score.",
     worked="0",
     example="""
@@ -183,10 +183,10 @@ of_closest = partial(
     source="Maidasani et al. 2012",
     weights_inside=True,
     on_covers=True,
-    use="Use this score where clusters count equally and nearly correct clusters earn partial credit, which cluster_f1"
-    " does not give.",
-    caution="Each cluster counts once, so the many small clusters dominate the score. Only the closest counterpart of"
-    " each cluster is considered.",
+    use="Use this score where clusters should count equally and nearly correct clusters should earn partial credit,"
+    " which cluster_f1 does not give.",
+    caution="Each cluster counts once, so small clusters usually dominate the score. The score considers only the"
+    " closest counterpart of each cluster.",
 )
 
 
@@ -237,7 +237,7 @@ def closest_cluster_f1(true: Fit, pred: Fit) -> float:
 
 # Others
 @matching.of_sums(
-    "sqrt(K M) / V, where K true and M predicted clusters meet in V cells",
+    "sqrt(K M) / V, where K true and M predicted clusters overlap in V cells",
     of="clusters",
     source="Talburt et al. 2007",
     note=COUNTS,
@@ -289,9 +289,9 @@ def k_measure(p: Floats | float, r: Floats | float, beta: float) -> Floats | flo
     source="van Dongen 2000",
     labelled_only=True,
     weights_inside=True,
-    use="Use this score if you want a metric distance that counts moves of items; basic_merge_distance counts steps on"
-    " whole clusters.",
-    caution="The score is in the unit of the weights: do not compare its values between data sets of different sizes.",
+    use="Use this score if you want a metric distance that counts moves of items; basic_merge_distance counts splits"
+    " and merges of whole clusters.",
+    caution="The score is in the unit of the weights: do not compare its values across data sets of different sizes.",
     worked="2 * 4 - (2 + 1) - (2 + 1)",
     example="""
     >>> split_join(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # 2 * 8 - (2 + 2 + 2) - (2 + 2)
@@ -310,8 +310,8 @@ def split_join(true: Fit, pred: Fit) -> float:
     pairs_clusters=True,
     use="Use this score where each cluster represents one class, as in unsupervised classification; for many clusters,"
     " use f1.",
-    caution="Only one part of a split true cluster earns credit, and the search for the pairing can take long where"
-    " many clusters are connected through common items.",
+    caution="At most one fragment of a split true cluster earns credit, and finding the best pairing can take long if"
+    " many clusters are connected through shared items.",
     worked="(2 + 1) / 4",
     example="""
     The best pairing does not use the largest cell, which has the 3 items that a and 1 share: if a and 1 are paired, b
@@ -322,5 +322,5 @@ def split_join(true: Fit, pred: Fit) -> float:
     """,
 )
 def matching_accuracy(best: float, every: float) -> float:
-    """Share of items in both clusters of a pair, for the best one-to-one pairing of true and predicted clusters."""
+    """Share of items whose true and predicted clusters are paired with each other in the best one-to-one pairing."""
     return best / every

@@ -27,7 +27,7 @@ ROUNDED = 1e-12
 OF_MENTIONS = frozenset({"entities", "links", "pairing of mentions", "pairing of entities"})
 #: Sums over all cells by name; the fields of each are arguments of formulas.
 Sums = Mapping[str, Iterable[Any]]
-LIKE_SKLEARN = "A function of the same name in scikit-learn returns the same values, but takes no weights."
+LIKE_SKLEARN = "The function of the same name in scikit-learn returns the same values but takes no weights."
 
 
 class Page(NamedTuple):

@@ -198,7 +198,7 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
         """),
     )(f1)
     scores.mean_over_items(
-        "2 P R / (P + R), where P and R are the item's own",
+        "2 P R / (P + R), where P and R are the item's own precision and recall",
         name="cice_bcubed_mean_f1",
         summary="Mean over items of the F1 of an item's own CICE-BCubed precision and recall.",
         matrix=matrix,
@@ -222,7 +222,7 @@ MCDAID: dict[str, str] = {
     "source": "McDaid et al. 2011",
     "use": "Use this score to compare with papers on overlapping communities; omega, unlike this score, is adjusted for"
     " chance.",
-    "caution": "The score considers only the best counterpart of each cluster.",
+    "caution": "The score considers only the closest counterpart of each cluster.",
 }
 of_entropies = partial(overlap.of_sums, of="entropies of clusters")
 
@@ -234,8 +234,8 @@ of_entropies = partial(overlap.of_sums, of="entropies of clusters")
     of="shared clusters",
     low=-inf,
     source="Collins and Dent 1988",
-    use="Use this score for overlapping clusters where 0 should mean chance; without overlap, omega equals"
-    " adjusted_rand.",
+    use="Use this score for overlapping clusters if a score of 0 should mean agreement by chance; without overlap,"
+    " omega equals adjusted_rand.",
     caution="If clusters are many and small, pairs that share no cluster on either side dominate the score.",
     worked="(3/6 - (4 * 3 + 2 * 3) / 36) / (1 - (4 * 3 + 2 * 3) / 36)",
     example="""

@@ -1,4 +1,4 @@
-"""Scores of pairs of items, which are in the same cluster or in different clusters on each side.
+"""Pairwise scores: each side puts the two items of a pair in the same cluster or in different clusters.
 
 Formulas take exact fractions or arrays of floats: the number of pairs of each kind or, with weights, the sum over
 these pairs of the product of their items' weights.
@@ -18,8 +18,8 @@ from fastbcubed.metrics.metric import LIKE_SKLEARN, Family, Page, rate
 Number = Any
 
 NOTE = (
-    "TP, FP, FN and TN count the pairs of items that are in the same cluster on both sides, only in the"
-    " prediction, only in the truth, and on neither side. With weights, a pair counts as the product of its items'"
+    "TP, FP, FN and TN count the pairs of items that are in the same cluster on both sides, in the prediction only, in"
+    " the truth only, and on neither side, respectively. With weights, a pair counts as the product of its items'"
     " weights."
 )
 
@@ -40,10 +40,10 @@ of_pairs = partial(pairs.of_sums, of="pairs")
 of_wrong_pairs = partial(pairs.of_sums, of="wrong pairs")
 #: Advice on counts of pairs.
 OF_COUNTS = (
-    "Use this score where you need counts of pairs, for example to price links or to compute a score of your own;"
+    "Use this score where you need numbers of pairs, for example to estimate costs or to compute a score of your own;"
     " pair_precision and pair_recall are the corresponding shares of pairs."
 )
-LARGE_CLUSTERS = "A few large clusters dominate the score, and it ignores singletons."
+LARGE_CLUSTERS = "A few large clusters can dominate the score, and singletons on both sides do not count."
 
 
 def share(part: Number, whole: Number) -> Number:
@@ -57,7 +57,8 @@ def share(part: Number, whole: Number) -> Number:
     "TP",
     high=inf,
     use=OF_COUNTS,
-    caution="The number grows with the squares of cluster sizes: a few large clusters dominate it.",
+    caution="The number of pairs grows with the square of cluster size, so a few large clusters can dominate the"
+    " count.",
     example="""
     >>> pair_tp(list("aaabb"), [1, 1, 2, 2, 2])  # one pair of a, one of b
     2.0
@@ -73,8 +74,8 @@ def pair_tp(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     high=inf,
     best="lower",
     use=OF_COUNTS,
-    caution="The number grows with the squares of cluster sizes: one large wrong merge outweighs thousands of small"
-    " ones.",
+    caution="The number of pairs grows with the square of cluster size, so one wrong merge of large clusters can"
+    " outweigh thousands of wrong merges of small clusters.",
     example="""
     >>> pair_fp(list("aaabb"), [1, 1, 2, 2, 2])  # an a with each b
     2.0
@@ -90,8 +91,8 @@ def pair_fp(fp: Number, fn: Number) -> Number:
     high=inf,
     best="lower",
     use=OF_COUNTS,
-    caution="The number grows with the squares of cluster sizes: one large cluster that is split outweighs thousands of"
-    " small ones.",
+    caution="The number of pairs grows with the square of cluster size, so one wrong split of a large cluster can"
+    " outweigh thousands of wrong splits of small clusters.",
     example="""
     >>> pair_fn(list("aaabb"), [1, 1, 2, 2, 2])  # an a from each other a
     2.0
@@ -108,7 +109,8 @@ def pair_fn(fp: Number, fn: Number) -> Number:
     "TN",
     high=inf,
     use=OF_COUNTS,
-    caution="With many clusters, nearly all pairs are true negatives, whatever the prediction.",
+    caution="With many small clusters on both sides, nearly all pairs are true negatives, even if most merges are"
+    " wrong.",
     example="""
     >>> pair_tn(list("aaabb"), [1, 1, 2, 2, 2])  # 10 pairs in all, less 2 + 2 + 2
     4.0
@@ -120,41 +122,41 @@ def pair_tn(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 
 @of_pairs(
-    "TP / (TP + FP), 1 if no pair is within a predicted cluster",
-    use="Use this score where people judge links: it is the share of the predicted links that are right; precision is"
-    " the counterpart for items.",
-    caution="One large wrong merge dominates the score, and it ignores singletons.",
+    "TP / (TP + FP), 1 if all predicted clusters are singletons",
+    use="Use this score where people judge links: it is the share of predicted links that are right; precision is the"
+    " counterpart for items.",
+    caution="One wrong merge of large clusters can dominate the score, and predicted singletons do not count.",
     example="""
     >>> pair_precision(list("aaabb"), [1, 1, 2, 2, 2])  # 2 / (2 + 2)
     0.5
     """,
 )
 def pair_precision(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Share of the pairs within predicted clusters that are also within true clusters."""
+    """Share of the pairs in the same predicted cluster that are also in the same true cluster."""
     return share(tp, tp + fp)
 
 
 @of_pairs(
-    "TP / (TP + FN), 1 if no pair is within a true cluster",
-    use="Use this score where people judge links: it is the share of the true links that were found; recall is the"
+    "TP / (TP + FN), 1 if all true clusters are singletons",
+    use="Use this score where people judge links: it is the share of true links that were found; recall is the"
     " counterpart for items.",
-    caution="A few large true clusters dominate the score, and it ignores singletons.",
+    caution="A few large true clusters can dominate the score, and true singletons do not count.",
     example="""
     >>> pair_recall(list("aaabb"), [1, 1, 2, 2, 2])  # 2 / (2 + 2)
     0.5
     """,
 )
 def pair_recall(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Share of the pairs within true clusters that are also within predicted clusters."""
+    """Share of the pairs in the same true cluster that are also in the same predicted cluster."""
     return share(tp, tp + fn)
 
 
 @of_pairs(
-    "2 TP / (2 TP + FP + FN), 1 if no pair is within a cluster on either side",
-    use="Use this score to compare with linkers that report pairwise F1; together with f1, it shows whether large"
-    " clusters dominate.",
-    caution="A few large clusters dominate the score, and it ignores singletons; it violates two of the four"
-    " constraints of Amigó et al.",
+    "2 TP / (2 TP + FP + FN), 1 if all clusters of both sides are singletons",
+    use="Use this score to compare with record-linkage tools that report pairwise F1; a large difference from f1"
+    " suggests that a few large clusters dominate.",
+    caution="A few large clusters can dominate the score, and singletons on both sides do not count. The score fails"
+    " two of the four constraints of Amigó et al.",
     example="""
     >>> pair_f1(list("aaab"), [1, 1, 1, 1])  # 2 * 1/2 * 1 / (1/2 + 1), with P = 3 / 6
     0.6666666666666666
@@ -174,8 +176,8 @@ def pair_f1(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     source="Rand 1971",
     use="Use this score to compare with papers that report the Rand index; adjusted_rand corrects the index for"
     " chance.",
-    caution="With many clusters, nearly all pairs are correctly separated, so the score is close to 1 for almost any"
-    " prediction.",
+    caution="With many small clusters on both sides, nearly all pairs are correctly separated, so the score is close"
+    " to 1 even if most merges are wrong.",
     example="""
     >>> rand(list("aaabb"), [1, 1, 2, 2, 2])  # (2 + 4) / 10
     0.6
@@ -183,18 +185,19 @@ def pair_f1(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     also={"rand_score": Page(note=LIKE_SKLEARN)},
 )
 def rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Share of all pairs on which the two sides agree, known as the Rand index."""
+    """Share of all pairs of items on which the two sides agree, known as the Rand index."""
     return share(tp + tn, tp + fp + fn + tn)
 
 
 @of_pairs(
-    "2 (TP TN - FP FN) / ((TP + FN) (FN + TN) + (TP + FP) (FP + TN)), 1 where the ratio is 0 / 0: both sides are a"
-    " single cluster, or both sides consist of singletons",
+    "2 (TP TN - FP FN) / ((TP + FN) (FN + TN) + (TP + FP) (FP + TN)), 1 where the ratio is 0 / 0: both sides consist"
+    " of a single cluster, or both sides consist of singletons",
     low=-1.0,
     source="Hubert and Arabie 1985",
-    use="Use this score to compare partitions with few clusters, such as those of k-means, where 0 should mean chance;"
-    " for many small clusters use f1.",
-    caution="A few large clusters dominate the score, and with many clusters it approaches pair_f1.",
+    use="Use this score to compare partitions with few clusters, such as those of k-means, if a score of 0 should mean"
+    " agreement by chance; for many small clusters, use f1.",
+    caution="A few large clusters can dominate the score; with many small clusters on both sides, it is close to"
+    " pair_f1.",
     example="""
     >>> score = adjusted_rand(list("aaabb"), [1, 1, 2, 2, 2])
     >>> round(score, 12)  # 2 * (2 * 4 - 2 * 2) / (4 * 6 + 4 * 6) = 1/6
@@ -203,14 +206,14 @@ def rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     also={"adjusted_rand_score": Page(note=LIKE_SKLEARN)},
 )
 def adjusted_rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Rand index adjusted for chance: 0 is the expected value for shuffled items, and 1 is the best."""
+    """Rand index adjusted for chance: 0 is the expected value for shuffled items, and 1 is the maximum."""
     return share(2 * (tp * tn - fp * fn), (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn))
 
 
 @of_pairs(
-    "TP / (TP + FP + FN), 1 if no pair is within a cluster on either side",
-    use="Use this score to compare with papers that report the Jaccard index of pairs; it ranks predictions as pair_f1"
-    " does.",
+    "TP / (TP + FP + FN), 1 if all clusters of both sides are singletons",
+    use="Use this score to compare with papers that report the Jaccard index of pairs; pair_jaccard and pair_f1 rank"
+    " predictions in the same order.",
     caution=LARGE_CLUSTERS,
     example="""
     >>> pair_jaccard(list("aaab"), [1, 1, 1, 1])  # 3 / (3 + 3 + 0)
@@ -218,7 +221,7 @@ def adjusted_rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """,
 )
 def pair_jaccard(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Share of the pairs within a cluster on at least one side that are within a cluster on both sides."""
+    """Share of the pairs in the same cluster on at least one side that are in the same cluster on both sides."""
     return share(tp, tp + fp + fn)
 
 
@@ -240,9 +243,8 @@ def pair_jaccard(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
             >>> fowlkes_mallows_score(list("ab"), [1, 2])
             1.0
             """,
-            note=f"{LIKE_SKLEARN} The exception is singletons on both sides, for which scikit-learn returns 0. Two"
-            " clusterings of singletons are identical, so this function returns 1, as the other scores of its family"
-            " do.",
+            note=f"{LIKE_SKLEARN} The exception is two clusterings of only singletons, for which scikit-learn returns"
+            " 0. Such clusterings are identical, so this function returns 1, like the other pairwise scores.",
         )
     },
 )
@@ -258,7 +260,7 @@ def pair_fowlkes_mallows(tp: Number, fp: Number, fn: Number, tn: Number) -> Numb
     source="Mirkin 1996",
     use="Use this score if you want a metric distance between partitions that counts pairs; variation_of_information is"
     " a metric distance in bits.",
-    caution="The score is a number of pairs: do not compare its values between data sets.",
+    caution="The score is a number of pairs, which grows with the data: do not compare its values across data sets.",
     example="""
     >>> mirkin(list("aaabb"), [1, 1, 2, 2, 2])  # 2 * (2 + 2)
     8.0

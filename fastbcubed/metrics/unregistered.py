@@ -39,26 +39,26 @@ def pointwise_score(
     ----------
     formula : callable
         A function of `(tp, fp, fn, tn)`, float64 arrays of one shape, that works element by element and returns an
-        array of that shape. The arrays are the total weights of the items that share an item's cluster on both sides
-        (including the item itself), only on the predicted side, only on the true side, and on neither side.
+        array of the same shape. The arrays are the total weights of the items that share an item's cluster on both
+        sides (including the item itself), only on the predicted side, only on the true side, and on neither side.
     labels_true, labels_pred : array-like of shape (n_items,)
         Cluster label of each item, in the same order on both sides.
     sample_weight : array-like of shape (n_items,), optional
         Positive weight of each item, used within clusters and in the mean over items.
     contingency : Contingency, optional
-        The cells, as returned by `fastbcubed.contingency`, instead of labels and weights. If the contingency counts
-        items outside the truth, `tn` is None.
+        The cells, as returned by `fastbcubed.contingency`, to pass instead of labels and weights. If the contingency
+        counts items outside the truth, `tn` is None.
 
     Returns
     -------
     float
-        The mean over items, weighted if there are weights.
+        The mean over items, weighted if the items have weights.
 
     Raises
     ------
     FastBCubedError
-        If there are no items, if the two sides differ in length, or if a label or a weight is missing or invalid. The
-        errors listed below are subclasses of FastBCubedError.
+        If there are no items, if the two sides have different lengths, or if a label or a weight is missing or
+        invalid. The errors listed below are subclasses of FastBCubedError.
     OptionError
         If the formula is not callable, or if labels and a contingency are both given or both missing.
 
@@ -74,7 +74,7 @@ def pointwise_score(
     Examples
     --------
     In the Tversky index below, a missing item counts half as much as a wrong item. The matrices (tp, fp, fn, tn) of
-    the four pairs of items are (2, 0, 2, 4), (2, 2, 2, 2), (2, 2, 2, 2) and (2, 0, 2, 4).
+    items 1 and 2, 3 and 4, 5 and 6, and 7 and 8 are (2, 0, 2, 4), (2, 2, 2, 2), (2, 2, 2, 2) and (2, 0, 2, 4).
 
     >>> def tversky(tp, fp, fn, tn):
     ...     return tp / (tp + fp + fn / 2)
@@ -96,7 +96,7 @@ def pair_confusion_matrix(
     sample_weight: ArrayLike | None = None,
     contingency: Contingency | None = None,
 ) -> NDArray[Any]:
-    """Return the exact counts of ordered pairs of items, by whether each side puts the two items in the same cluster.
+    """Count ordered pairs of items exactly, by whether the true and the predicted clusters of the two items differ.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def pair_confusion_matrix(
     sample_weight : array-like of shape (n_items,), optional
         Positive weight of each item; a pair then counts as the product of its items' weights.
     contingency : Contingency, optional
-        The cells, as returned by `fastbcubed.contingency`, instead of labels and weights.
+        The cells, as returned by `fastbcubed.contingency`, to pass instead of labels and weights.
 
     Returns
     -------
@@ -113,20 +113,20 @@ def pair_confusion_matrix(
         The first row counts pairs in different true clusters, and the second row pairs in the same true cluster. The
         first column counts pairs in different predicted clusters, and the second column pairs in the same predicted
         cluster. Pairs are ordered, so every two items count twice. The dtype is int64, object (Python integers) if
-        int64 is too small, or float64 with weights.
+        int64 is too small, or float64 if the items have weights.
 
     Raises
     ------
     FastBCubedError
-        If there are no items, if the two sides differ in length, or if a label or a weight is missing
+        If there are no items, if the two sides have different lengths, or if a label or a weight is missing
         or invalid.
     MetricError
-        If the contingency counts items outside the truth, or has weights but not the items.
+        If the contingency counts items outside the truth, or has weights but was made from cells only.
 
     Notes
     -----
-    Values agree with those of scikit-learn's function, which takes no weights and silently overflows int64 above 3e9
-    items.
+    The function of the same name in scikit-learn returns the same values but takes no weights, and silently overflows
+    int64 above 3e9 items.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def pair_confusion_matrix(
 
 @public
 class ExactMatch(NamedTuple):
-    """The shares of predicted and of true clusters that also occur on the other side, and their F1."""
+    """The shares of predicted and of true clusters that also occur on the other side, and the F1 of both shares."""
 
     precision: float
     recall: float
@@ -167,21 +167,21 @@ def exact_match(
     ----------
     labels_true, labels_pred : array-like of shape (n_items,), dict or Clustering
         Cluster label or set of labels of each item, in the same order on both sides; or a dict from item to cluster or
-        set of clusters; or a clustering with a row per membership.
+        set of clusters; or a clustering with one row per membership.
     contingency : Contingency, optional
-        The cells, as returned by `fastbcubed.contingency`, instead of labels.
+        The cells, as returned by `fastbcubed.contingency`, to pass instead of labels.
 
     Returns
     -------
     ExactMatch
         Named tuple (precision, recall, f1): the shares of predicted and of true clusters that also occur on the other
-        side, and their F1. All three values are 1 if and only if the clusterings are identical.
+        side, and the F1 of both shares. All three values are 1 if and only if the clusterings are identical.
 
     Raises
     ------
     FastBCubedError
-        If there are no items, if the two sides differ in length, or if a label is missing or invalid. The errors
-        listed below are subclasses of FastBCubedError.
+        If there are no items, if the two sides have different lengths, or if a label is missing or invalid. The
+        errors listed below are subclasses of FastBCubedError.
     OptionError
         If labels and a contingency are both given or both missing.
 
@@ -229,33 +229,34 @@ def merge_distance(
     sample_weight : array-like of shape (n_items,), optional
         Positive weight of each item; the size of a block is then its weight.
     contingency : Contingency, optional
-        The cells, as returned by `fastbcubed.contingency`, instead of labels and weights.
+        The cells, as returned by `fastbcubed.contingency`, to pass instead of labels and weights.
 
     Returns
     -------
     float
-        The total cost, which is 0 for identical clusterings and, if all costs are positive, for no others.
+        The total cost: 0 for identical clusterings and, if all costs are positive, only for these.
 
     Raises
     ------
     FastBCubedError
-        If there are no items, if the two sides differ in length, or if a label or a weight is missing or invalid. The
-        errors listed below are subclasses of FastBCubedError.
+        If there are no items, if the two sides have different lengths, or if a label or a weight is missing or
+        invalid. The errors listed below are subclasses of FastBCubedError.
     OptionError
         If a cost is neither a number nor a function, or labels and a contingency are both given or both
         missing.
     MetricError
-        If the cost of some steps depends on their order (checked on blocks of the data and on small blocks),
-        if a function does not give one finite number for each pair, or if the contingency counts items
+        If the total cost depends on the order of the steps (checked on blocks of the data and on small blocks),
+        if a function does not return one finite number for each pair of blocks, or if the contingency counts items
         outside the truth.
 
     Notes
     -----
     Every predicted cluster is split into its cells, and the cells of every true cluster are merged. If every split and
-    merge costs 1, the total cost is `basic_merge_distance`. If a split costs x * y and a merge 0, the total cost is
-    the number of pairs that are wrongly together, `pair_fp`. If a split costs 0 and a merge x * y, the total cost is
-    `pair_fn`. If both cost h(x + y) - h(x) - h(y), where h(x) = x / n * log2(x / n), the total cost of splits and
-    merges is the variation of information. The run time is proportional to the number of cells.
+    merge costs 1, the total cost is `basic_merge_distance`. If a split costs x * y and a merge costs 0, the total cost
+    is `pair_fp`, the number of pairs in the same cluster only in the prediction. If a split costs 0 and a merge costs
+    x * y, the total cost is `pair_fn`, the number of pairs in the same cluster only in the truth. If both cost
+    h(x + y) - h(x) - h(y), where h(x) = x / n * log2(x / n), the total cost of splits and merges is the variation of
+    information. The run time is proportional to the number of cells.
 
     References
     ----------
