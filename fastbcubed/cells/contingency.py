@@ -394,8 +394,8 @@ class Contingency:
         Index of the first cell of each part, followed by the number of cells. No predicted cluster has cells in two
         parts.
     tp : ndarray of float64
-        Weight of the items that share both clusters with an item of the cell, including that item. With outer
-        weighting, tp is a number of items.
+        For an item of each cell, the weight of the items that share both of its clusters, including the item itself.
+        With outer weighting, tp is a number of items.
     n_items, n_cells, n_true, n_pred : int
         Numbers of scored items, of cells, and of true and predicted clusters with a scored item.
     total_weight : float
@@ -587,7 +587,7 @@ class Contingency:
 
     @property
     def tp(self) -> NDArray[np.float64]:
-        """Weight (number if outer) of items that share both clusters with an item of the cell, including the item."""
+        """Weight (number if outer) of the items in both clusters of an item of the cell, including the item itself."""
         return self.n.astype(np.float64) if self.weighting == "outer" else self.weight
 
     @property

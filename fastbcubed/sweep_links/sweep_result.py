@@ -193,8 +193,9 @@ class Sweep(Result):
         Returns
         -------
         Interval
-            The ends low and high, as in `Evaluation.interval`. The independent units are those of `curve`; at a weaker
-            threshold, they are the components of the truth and the clusters of all links, with a warning.
+            The ends low and high, as in `Evaluation.interval`. The units are those of `curve`; at thresholds too weak
+            for these units, a warning is given, and the units are the components of the truth and the clusters of all
+            links.
 
         Raises
         ------
@@ -636,7 +637,7 @@ class Sweep(Result):
         -----
         The losses add up to 1 minus the recall. Merging costs no recall, so the loss by merging is 0 or negative: by
         joining clusters, wrong links can regain matching pairs that no correct link joins. Merging costs precision, as
-        `merges` shows. Links with an item that is missing from the truth count as wrong, and a note counts such links.
+        `merges` shows. Links with an item that is missing from the truth count as wrong, and a note says how many.
 
         Examples
         --------
@@ -790,9 +791,9 @@ class Sweep(Result):
             The directory to write to; a missing directory is created. Files of an earlier result in the directory are
             replaced together, after the new files have been written.
         score, where
-            The score that the best threshold maximises, and conditions, as for `best`.
+            The score that determines the best threshold, and conditions, as for `best`.
         chosen : Chosen, optional
-            The result of `chosen`, to be saved and shown as well; its best threshold is saved.
+            The result of `chosen`, to be saved and shown too; it then determines the best threshold that is saved.
         merges : int, optional
             Number of costliest merges at the best threshold that ``fastbcubed show`` lists.
         stages : bool
@@ -835,7 +836,7 @@ class Sweep(Result):
         path : path, optional
             The file to write; by default, none. The report is always returned, and a notebook displays the report.
         score, where
-            The score that the best threshold maximises, and conditions, as for `best`. By default, F1 or, for a loaded
+            The score that determines the best threshold, and conditions, as for `best`. By default, F1 or, for a loaded
             sweep, the score and conditions saved with it.
         title : str, optional
             The heading.
