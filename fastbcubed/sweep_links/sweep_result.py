@@ -144,9 +144,8 @@ class Sweep(Result):
             last rows, the rows at which a score is best or worst, and rows spaced evenly by the change in scores.
         errors : bool
             Whether to add standard errors, as columns such as f1_se. The units are the same at all thresholds: the
-            components of the truth and the clusters at the weakest threshold at which the effective number of
-            components is at least a quarter of the number of true clusters. At weaker thresholds, errors are NaN, with
-            a warning.
+            components of the truth and the clusters at the weakest threshold whose effective number of components is at
+            least a quarter of the number of true clusters. At weaker thresholds, errors are NaN, with a warning.
 
         Returns
         -------
