@@ -36,7 +36,7 @@ const split = (text) =>
     .replace(/b[- ]?(cubed|³)/g, "bcubed")
     .replace(/\bf[- ](score|measure)/g, "f$1")
     .replace(/\bground[- ]?truth|\bgold standard/g, "truth")
-    .replace(/\b(no|without)( any| a)? (truth|labels?)\b/g, "withouttruth $3")
+    .replace(/\b(no|without)( any| a)? (truth|labels?|gold(en)? data)\b/g, "withouttruth $3")
     .replace(/\bp[- ]value/g, "pvalue")
     .match(/[\p{L}\p{N}]+(\.\d+)*/gu) ?? [];
 const stems = (text) => split(text).map(stem);
