@@ -158,7 +158,9 @@ def score_page(metric: Metric) -> str:
     lines += [f"| {name} | {text} |" for name, text in facts.items() if text]
     rest = formulas.words(formulas.read(metric.definition)[2], PAGE)
     lines += ["", "## Formula", "", f'<div class="formula">{formulas.block(metric.definition)}</div>', ""]
-    lines += [f"{rest}." if rest[0] in "w<" else f"{rest[0].upper()}{rest[1:]}.", ""] if rest else []
+    if rest[:1].isdigit():
+        rest = f"{'The score of an item' if metric.formula else 'The score'} is {rest}"
+    lines += [f"{rest}.", ""] if rest else []
     lines += [line for note in entries[0]["notes"] for line in (note, "")]
     lines += ["## A small example", "", *example(metric), ""]
     if metric.family != "diff" and not metric.takes_three:

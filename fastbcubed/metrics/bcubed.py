@@ -84,7 +84,7 @@ def recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def f1(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
-    """F1 of mean precision and mean recall, their harmonic mean."""
+    """F1 of mean precision and mean recall (harmonic mean)."""
     return f_measure(p, r)
 
 
@@ -115,7 +115,7 @@ def mean_f1(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     on_covers=True,
     use="Use this score where wrong and missed merges have different costs: beta above 1 favours recall, and beta below"
     " 1 favours precision.",
-    caution="Choose beta before you see the scores, according to the cost of a wrong merge relative to that of a"
+    caution="Choose beta before you see the scores, according to the cost of a wrong merge relative to the cost of a"
     " missed merge.",
     example="""
     >>> score = fbeta(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3], beta=2)
@@ -270,7 +270,7 @@ def balanced_accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     uses_tn=True,
     use="Use this score for a few large clusters, to measure what share of the items outside an item's true cluster"
     " are also outside its predicted cluster; for items inside the true cluster, use recall.",
-    caution="Specificity is close to 1 for any prediction with many small clusters.",
+    caution="Specificity is close to 1 for any prediction if predicted clusters are many and small.",
     example="""
     >>> specificity(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 4/4 + 4 * 2/4) / 8
     0.75
@@ -334,7 +334,8 @@ def markedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 
 @pointwise.mean_over_items(
-    "(tp tn - fp fn) / sqrt((tp+fp) (tp+fn) (tn+fp) (tn+fn)), 1 where fp = fn = 0, otherwise 0 for an empty margin",
+    "(tp tn - fp fn) / sqrt((tp+fp) (tp+fn) (tn+fp) (tn+fn)), 1 where fp = fn = 0, and otherwise 0 if a margin is"
+    " empty",
     low=-1.0,
     uses_tn=True,
     use="Use this score for a few large clusters, if you want a single correlation that uses all four entries of an"

@@ -300,8 +300,8 @@ def chance_bcubed_recall(of_precision: float, of_recall: float, same: bool) -> f
 
 
 @beyond(
-    "(P - E) / (1 - E), with P = bcubed_precision and E = chance_bcubed_precision; where E = 1: 1 if the clusterings"
-    " are identical, else 0",
+    "(P - E) / (1 - E), with P = bcubed_precision and E = chance_bcubed_precision; where E = 1, the score is 1 if the"
+    " clusterings are identical, else 0",
     low=-inf,
     **CHANCE,
     use="Use this score where chance_bcubed_precision is high, for example because clusters are few and large or most"
@@ -322,8 +322,8 @@ def adjusted_bcubed_precision(
 
 
 @beyond(
-    "(R - E) / (1 - E), with R = bcubed_recall and E = chance_bcubed_recall; where E = 1: 1 if the clusterings are"
-    " identical, else 0",
+    "(R - E) / (1 - E), with R = bcubed_recall and E = chance_bcubed_recall; where E = 1, the score is 1 if the"
+    " clusterings are identical, else 0",
     low=-inf,
     **CHANCE,
     use="Use this score where chance_bcubed_recall is high, for example because clusters are few and large or most"

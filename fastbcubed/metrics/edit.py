@@ -38,8 +38,8 @@ def pantel_lin_distance(
 
 
 @of_moves(
-    "1 - D / (n - K), with D = pantel_lin_distance, for n items and K true clusters; where n = K, 1 if the clusterings"
-    " are identical, else 0",
+    "1 - D / (n - K), with D = pantel_lin_distance, for n items and K true clusters; where n = K, the score is 1 if"
+    " the clusterings are identical, else 0",
     low=-inf,
     high=1.0,
     best="higher",

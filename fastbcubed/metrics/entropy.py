@@ -22,8 +22,9 @@ from fastbcubed.types import Floats
 Amount = Any
 BITS = 1 / math.log(2)
 NOTE = (
-    "C and K are the true and the predicted cluster of a random item, drawn in proportion to its weight, and n is the"
-    " number of items. H(C) is the entropy of C in bits, and H(C|K) is the entropy of C that remains once K is known."
+    "C and K are the true and the predicted cluster of a random item, drawn with a probability proportional to its"
+    " weight, and n is the number of items. H(C) is the entropy of C in bits, and H(C|K) is the entropy of C that"
+    " remains once K is known."
 )
 
 entropy = Family("entropy", low=0.0)
@@ -261,7 +262,7 @@ def v_of(homogeneity: Amount, completeness: Amount, beta: float) -> Amount:
 
 
 @of_entropies(
-    "2 h c / (h + c), with h = homogeneity and c = completeness; 0 if both are 0",
+    "2 h c / (h + c), with h = homogeneity and c = completeness; the score is 0 if both are 0",
     **SHARE,
     source="Rosenberg and Hirschberg 2007",
     use="Use this score to compare with papers that report the V measure for few clusters; for many clusters, use ami"
@@ -300,7 +301,8 @@ def v_measure(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_tr
 
 
 @of_entropies(
-    "2 I / (H(C) + H(K)), with I = mutual_info; 1 if both sides consist of a single cluster, 0 if only one side does",
+    "2 I / (H(C) + H(K)), with I = mutual_info; the score is 1 if both sides consist of a single cluster, and 0 if"
+    " only one side does",
     **SHARE,
     source="Strehl and Ghosh 2002",
     use="Use this score to compare with papers that report NMI for few clusters; for many clusters, use ami or f1.",
@@ -335,8 +337,8 @@ def nmi(
 
 
 @entropy.of_sums(
-    "(I - E[I]) / ((H(C) + H(K)) / 2 - E[I]), with I = mutual_info and E[I] = expected_mutual_info; 1 for identical"
-    " clusterings, otherwise 0 if a side consists of a single cluster or of only singletons",
+    "(I - E[I]) / ((H(C) + H(K)) / 2 - E[I]), with I = mutual_info and E[I] = expected_mutual_info; the score is 1 for"
+    " identical clusterings, and otherwise 0 if a side consists of a single cluster or of only singletons",
     of=("entropies", "chance"),
     **SHARE,
     low=-inf,
@@ -360,9 +362,9 @@ def nmi(
             0.4
             """,
             note="The function of the same name in scikit-learn returns the same values within 1e-9, unless a side"
-            " consists of a single cluster or of only singletons. Shuffling then changes nothing, so the numerator of"
-            " the score is 0. In this case, this function returns 1 if the clusterings are identical and 0 otherwise,"
-            " whereas scikit-learn divides rounding errors by the smallest float.",
+            " consists of a single cluster or of only singletons. Shuffling a single cluster or only singletons changes"
+            " nothing, so the numerator of the score is 0: this function returns 1 if the clusterings are identical and"
+            " 0 otherwise, whereas scikit-learn divides rounding errors by the smallest float.",
         )
     },
 )
@@ -413,7 +415,7 @@ def dom_q0(of_truth: float, of_prediction: float, n_items: int) -> float:
 
 @of_code_lengths(
     "1 / (n D) sum over true clusters of size a of log2 binomial(a + c - 1, c - 1), with D = dom_q0, for c true"
-    " clusters; 1 if there is only one true cluster",
+    " clusters; the score is 1 if there is only one true cluster",
     **SHARE,
     caution="The score is not linear in the number of errors, and few readers know it.",
     worked="(log2(3) + log2(3)) / 4 / 1.4387",

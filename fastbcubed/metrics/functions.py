@@ -404,13 +404,13 @@ _LABELS = """labels_true, labels_pred : array-like of shape (n_items,)
     Cluster label of each item, in the same order on both sides."""
 
 _LABELS_OF_DIFF = """labels_baseline, labels_experiment : array-like of shape (n_items,)
-    Cluster label of each item before and after, in the same order on both sides."""
+    Cluster label of each item in the baseline and in the experiment, in the same order."""
 
 _LABELS_OF_THREE = """labels_baseline, labels_experiment, labels_true : array-like of shape (n_items,)
-    Cluster label of each item before, after and in the truth, always in the same order."""
+    Cluster label of each item in the baseline, the experiment and the truth, in the same order."""
 
 _CONTINGENCY = """contingency : Contingency, table or matrix, optional
-    To pass instead of labels and weights: the cells, as returned by `fastbcubed.contingency`; a dense or sparse
+    Alternative to labels and weights: the cells, as returned by `fastbcubed.contingency`; a dense or sparse
     matrix of counts with one row per true cluster; or a table with the columns true_cluster, pred_cluster and n_items.
 """
 
@@ -769,7 +769,9 @@ def _v_measures(table: Contingency, beta: float) -> HomogeneityCompletenessVMeas
     return HomogeneityCompletenessVMeasure(h, c, float(v_of(h, c, beta)))
 
 
-V_OF_BETA = "(1 + beta) h c / (beta h + c), with h = homogeneity and c = completeness; 0 if both are 0"
+V_OF_BETA = (
+    "(1 + beta) h c / (beta h + c), with h = homogeneity and c = completeness; the score is 0 if both are 0"
+)
 
 
 def v_measure_of_beta(called: str = "") -> ScoreOfBeta[float]:

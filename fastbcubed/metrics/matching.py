@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 NOTE = (
     "K true clusters of weights a and M predicted clusters of weights b overlap in V cells of weights w; N is the"
     " total weight of the items. Without weights, a, b, w and N are numbers of items. In overlapping clusterings, an"
-    " item counts once in each of its clusters, and N is the sum of a for scores that sum over true clusters and the"
-    " sum of b for scores that sum over predicted clusters."
+    " item counts once in each of its clusters. For overlapping clusterings, N is the sum of a in scores that sum over"
+    " true clusters, and the sum of b in scores that sum over predicted clusters."
 )
 COUNTS = "Clusters count equally, so the weights of items make no difference."
 ONE_TO_ONE = (
-    f"{COUNTS} In overlapping clusterings, several clusters of a side may have the same items. Identical clusters are"
-    " then paired one to one across the two sides, and an unpaired cluster does not count as identical."
+    f"{COUNTS} Several clusters of an overlapping clustering may have the same items. Identical clusters are paired one"
+    " to one across the two sides, and an unpaired cluster does not count as identical."
 )
 
 matching = Family("matching", low=0.0, high=1.0, best="higher", note=NOTE)
@@ -162,7 +162,7 @@ def cluster_recall(true: Fit, pred: Fit) -> float:
     " correct clusters.",
     caution="A cluster of a thousand items with one error counts as completely wrong, and small clusters usually"
     " dominate the score.",
-    worked="0",
+    worked="2 * 0 / (2 + 2)",
     example="""
     >>> cluster_f1(list("aabb"), [1, 1, 2, 3])  # 2 * 1/3 * 1/2 / (1/3 + 1/2)
     0.4

@@ -236,7 +236,8 @@ of_entropies = partial(overlap.of_sums, of="entropies of clusters")
     source="Collins and Dent 1988",
     use="Use this score for overlapping clusters if a score of 0 should mean agreement by chance; without overlap,"
     " omega equals adjusted_rand.",
-    caution="If clusters are many and small, pairs that share no cluster on either side dominate the score.",
+    caution="The number of pairs grows with the square of cluster size, so a few large clusters can dominate the"
+    " score.",
     worked="(3/6 - (4 * 3 + 2 * 3) / 36) / (1 - (4 * 3 + 2 * 3) / 36)",
     example="""
     >>> omega(list("aabb"), [1, 1, 1, 2])  # 3 of 6 pairs agree; expected (2 * 3 + 4 * 3) / 6**2

@@ -243,8 +243,8 @@ def pair_jaccard(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
             >>> fowlkes_mallows_score(list("ab"), [1, 2])
             1.0
             """,
-            note=f"{LIKE_SKLEARN} The exception is two clusterings of only singletons, for which scikit-learn returns"
-            " 0. Such clusterings are identical, so this function returns 1, like the other pairwise scores.",
+            note=f"{LIKE_SKLEARN} For two clusterings of only singletons, which are identical, scikit-learn returns 0;"
+            " this function returns 1, like the other pairwise scores.",
         )
     },
 )

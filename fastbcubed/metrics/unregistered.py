@@ -46,7 +46,7 @@ def pointwise_score(
     sample_weight : array-like of shape (n_items,), optional
         Positive weight of each item, used within clusters and in the mean over items.
     contingency : Contingency, optional
-        The cells, as returned by `fastbcubed.contingency`, to pass instead of labels and weights. If the contingency
+        Alternative to labels and weights: the cells, as returned by `fastbcubed.contingency`. If the contingency
         counts items outside the truth, `tn` is None.
 
     Returns
@@ -105,7 +105,7 @@ def pair_confusion_matrix(
     sample_weight : array-like of shape (n_items,), optional
         Positive weight of each item; a pair then counts as the product of its items' weights.
     contingency : Contingency, optional
-        The cells, as returned by `fastbcubed.contingency`, to pass instead of labels and weights.
+        Alternative to labels and weights: the cells, as returned by `fastbcubed.contingency`.
 
     Returns
     -------
@@ -169,7 +169,7 @@ def exact_match(
         Cluster label or set of labels of each item, in the same order on both sides; or a dict from item to cluster or
         set of clusters; or a clustering with one row per membership.
     contingency : Contingency, optional
-        The cells, as returned by `fastbcubed.contingency`, to pass instead of labels.
+        Alternative to labels: the cells, as returned by `fastbcubed.contingency`.
 
     Returns
     -------
@@ -229,7 +229,7 @@ def merge_distance(
     sample_weight : array-like of shape (n_items,), optional
         Positive weight of each item; the size of a block is then its weight.
     contingency : Contingency, optional
-        The cells, as returned by `fastbcubed.contingency`, to pass instead of labels and weights.
+        Alternative to labels and weights: the cells, as returned by `fastbcubed.contingency`.
 
     Returns
     -------
