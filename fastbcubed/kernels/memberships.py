@@ -22,36 +22,13 @@ def count_codes(codes, counts):
 
 
 @kernel
-def count_in_range(codes, low, high, counts):
-    """Count the occurrences of each code in low..high. Shapes: (n,), (), (), (n_codes,)."""
-    for i in range(codes.size):
-        if low <= codes[i] < high:
-            counts[codes[i]] += 1
-
-
-@kernel
-def fill_rows(rows, codes, low, high, next_place, out):
-    """Write each code to the next place of its row, for the rows low..high; negative codes are skipped.
-
-    Shapes: (n,), (n,), (), (), (n_rows,), (n_kept,).
-    """
+def fill_rows(rows, codes, next_place, out):
+    """Write each code to the next place of its row; skip negative rows. Shapes: (n,), (n,), (n_rows,), (n_kept,)."""
     for i in range(rows.size):
-        row = rows[i]
-        if low <= row < high:
-            place = next_place[row]
-            next_place[row] = place + 1
+        if rows[i] >= 0:
+            place = next_place[rows[i]]
+            next_place[rows[i]] = place + 1
             out[place] = codes[i]
-
-
-@kernel
-def turn_rows(offsets, codes, next_place, out):
-    """Write each row's number to the next place of every code in it. Shapes: (n_rows + 1,), (n,), (n_codes,), (n,)."""
-    for row in range(offsets.size - 1):
-        for i in range(offsets[row], offsets[row + 1]):
-            code = codes[i]
-            place = next_place[code]
-            next_place[code] = place + 1
-            out[place] = row
 
 
 @inlined

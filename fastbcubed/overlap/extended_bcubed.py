@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.overlap.memberships import Memberships, ranges
+from fastbcubed.overlap.memberships import Memberships
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_partitions import offsets, part_bits, part_blocks, scatter_keys, table_slots
 from fastbcubed.runtime.object_attributes import cached_property
@@ -24,6 +24,9 @@ T = TypeVar("T")
 NARROW = 8
 #: Number of cells counted by cluster in the time in which two cells are compared, per cluster of one of these.
 PER_CLUSTER = 4
+#: Maximum number of ranges of cells that are counted by cluster at the same time, each in a row of its own for all
+#: clusters; and number of cells from which that is faster.
+MOST_RANGES, SMALL = 4, 1 << 14
 
 
 class CellRows(NamedTuple):
@@ -250,7 +253,9 @@ class Sides:
     def _members(self) -> tuple[Counts, NDArray[np.integer]]:
         """Where the cells of each true cluster begin, and the rows of these cells."""
         truth, starts = self.truth, self.rows.starts
-        firsts, lasts = ranges(len(truth), self.pool)
+        n_ranges = min(MOST_RANGES, self.pool.threads if len(truth) >= SMALL else 1)
+        cuts = [len(truth) * k // n_ranges for k in range(n_ranges + 1)]
+        firsts, lasts = cuts[:-1], cuts[1:]
         counts = np.zeros((len(firsts), truth.n_clusters), np.int64)
 
         def count(first: int, last: int, out: Counts) -> None:

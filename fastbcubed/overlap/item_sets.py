@@ -86,14 +86,7 @@ def item_sets(
 
 
 def signatures(members: Memberships, pool: Pool) -> Signatures:
-    """Return a code for each item's set of clusters; the cost is linear in the memberships.
-
-    Examples
-    --------
-    >>> tags = Memberships.from_sets([{1}, {0, 1}, {0}, {0, 1}])
-    >>> signatures(tags, Pool(1)).codes.tolist()
-    [1, 2, 0, 2]
-    """
+    """Return a code for each item's set of clusters; the cost is linear in the memberships."""
     begins, n_clusters = members.offsets[:-1], members.n_clusters
     alone, several = np.flatnonzero(members.counts == 1), np.flatnonzero(members.counts > 1)
     found = np.full(len(members), -1)

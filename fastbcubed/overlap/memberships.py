@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,30 +13,13 @@ from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes
 
-#: Maximum number of threads that each scan all rows for a range of items; number of items from which that is faster.
-MOST_RANGES = 4
-SMALL = 1 << 14
-
-
-def ranges(n: int, pool: Pool | None) -> tuple[list[int], list[int]]:
-    """Return the bounds of the parts of `range(n)`, one part per thread."""
-    parts = min(MOST_RANGES, pool.threads if pool is not None and n >= SMALL else 1)
-    cuts = [n * k // parts for k in range(parts + 1)]
-    return cuts[:-1], cuts[1:]
-
 
 @dataclass(frozen=True, eq=False)
 class Memberships:
     """The clusters of each item, in compressed-row format.
 
     Items and clusters are numbered from 0. The clusters of item `e` are ``codes[offsets[e]:offsets[e + 1]]``, ascending
-    and distinct. `by_cluster` exchanges items and clusters. A cluster that occurs twice has two codes.
-
-    Examples
-    --------
-    >>> tags = Memberships.from_sets([{0, 2}, {1}, {2, 1}])
-    >>> tags.of(0).tolist(), tags.sizes.tolist(), tags.by_cluster().of(1).tolist()
-    ([0, 2], [1, 2, 2], [1, 2])
+    and distinct. A cluster that occurs twice has two codes.
     """
 
     offsets: NDArray[np.int64]  #: where each item's clusters begin; shape (n_items + 1,)
@@ -46,44 +28,20 @@ class Memberships:
 
     @classmethod
     def from_rows(
-        cls,
-        items: NDArray[np.int64],
-        clusters: NDArray[np.int64],
-        n_items: int,
-        n_clusters: int,
-        pool: Pool | None = None,
+        cls, items: NDArray[np.int64], clusters: NDArray[np.int64], n_items: int, n_clusters: int
     ) -> Memberships:
         """Create memberships from one (item, cluster) pair per row, in any order.
 
-        Rows with negative items are dropped; repeated pairs are kept (see `without_repeats`). With a pool, each
-        thread scans all rows and takes those of a range of items. Shapes: `items`, `clusters` (n_rows,).
+        Rows with negative items are dropped; repeated pairs are kept (see `without_repeats`). Shapes: `items`,
+        `clusters` (n_rows,).
         """
         offsets = np.zeros(n_items + 1, np.int64)
-        lows, highs = ranges(n_items, pool)
-        tasks = pool or Pool(1)
-        tasks.map(
-            lambda low, high: kernels.memberships.count_in_range(items, low, high, offsets[1:]),
-            lows, highs, stage="count memberships",
-        )  # fmt: skip
+        kernels.memberships.count_codes(items, offsets[1:])
         np.cumsum(offsets, out=offsets)
         codes = np.empty(offsets[-1], np.int32 if n_clusters < 2**31 else np.int64)
-        places = offsets[:-1].copy()
-        tasks.map(
-            lambda low, high: kernels.memberships.fill_rows(items, clusters, low, high, places, codes),
-            lows, highs, stage="group memberships",
-        )  # fmt: skip
+        kernels.memberships.fill_rows(items, clusters, offsets[:-1].copy(), codes)
         kernels.memberships.sort_rows(offsets, codes)
         return cls(offsets, codes, n_clusters)
-
-    @classmethod
-    def from_sets(cls, sets: Iterable[Iterable[int]], n_clusters: int | None = None) -> Memberships:
-        """Create memberships from the cluster codes of each item."""
-        listed = [sorted(set(each)) for each in sets]
-        clusters = np.array([code for each in listed for code in each], np.int64)
-        items = np.repeat(np.arange(len(listed)), [len(each) for each in listed])
-        if n_clusters is None:
-            n_clusters = int(clusters.max(initial=-1)) + 1
-        return cls.from_rows(items, clusters, len(listed), n_clusters)
 
     def __len__(self) -> int:
         return self.offsets.size - 1
@@ -102,13 +60,6 @@ class Memberships:
         """Number of clusters per item. Shape (n_items,)."""
         return np.diff(self.offsets)
 
-    @cached_property
-    def sizes(self) -> NDArray[np.int64]:
-        """Number of items per cluster. Shape (n_clusters,)."""
-        sizes = np.zeros(self.n_clusters, np.int64)
-        kernels.memberships.count_codes(self.codes, sizes)
-        return sizes
-
     @property
     def overlaps(self) -> bool:
         """Whether an item is in more than one cluster."""
@@ -117,14 +68,6 @@ class Memberships:
     def rows(self) -> NDArray[np.int64]:
         """Return the item of each membership. Shape (n_memberships,)."""
         return np.repeat(np.arange(len(self)), self.counts)
-
-    def by_cluster(self) -> Memberships:
-        """Return the items of each cluster, ascending: the transposed memberships."""
-        offsets = np.zeros(self.n_clusters + 1, np.int64)
-        np.cumsum(self.sizes, out=offsets[1:])
-        items = buffers.empty(self.codes.size, np.int32 if len(self) < 2**31 else np.int64)
-        kernels.memberships.turn_rows(self.offsets, self.codes, offsets[:-1].copy(), items)
-        return Memberships(offsets, items, len(self))
 
     def take(self, items: ArrayLike, pool: Pool | None = None) -> Memberships:
         """Return the memberships of the given items, in this order."""

@@ -11,7 +11,7 @@ from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_overlap import items_of
-from strategies_overlap import covers, item_weights
+from strategies_overlap import covers, item_weights, memberships_of
 from worked_covers import EXAMPLES, WORKED
 
 from fastbcubed.errors import TooMuchWorkError
@@ -26,7 +26,7 @@ ONMIS = ("onmi_lfk", "onmi_max", "onmi_mean")
 
 
 def memberships(family, items) -> Memberships:
-    return Memberships.from_sets([twin.held(family, e) for e in items], len(family))
+    return memberships_of([twin.held(family, e) for e in items], len(family))
 
 
 def both(truth, prediction, items=None) -> tuple[Memberships, Memberships]:

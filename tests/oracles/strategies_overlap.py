@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 from hypothesis import strategies as st
 from strategies import LABELS
 
-__all__ = ["Covers", "covers", "item_weights"]
+from fastbcubed.overlap.memberships import Memberships
+
+__all__ = ["Covers", "covers", "item_weights", "memberships_of"]
 
 Codes = list[set[int]]
 
@@ -95,3 +98,11 @@ def item_weights(items: list[Hashable], kind: st.SearchStrategy[float] | None = 
     kinds = [kind] if kind is not None else [st.integers(1, 4).map(float), wide]
     draws = [st.lists(k, min_size=len(items), max_size=len(items)) for k in kinds]
     return st.one_of(draws).map(lambda values: dict(zip(items, values, strict=True)))
+
+
+def memberships_of(sets: Sequence[Iterable[int]], n_clusters: int) -> Memberships:
+    """Return the clusters of each item, given as sets of codes."""
+    rows = [(item, code) for item, codes in enumerate(map(set, sets)) for code in sorted(codes)]
+    items, clusters = np.array(rows, np.int32).reshape(-1, 2).T
+    counts = np.bincount(items, minlength=len(sets))
+    return Memberships(np.append(0, np.cumsum(counts)), clusters.copy(), n_clusters)

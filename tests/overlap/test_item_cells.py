@@ -7,6 +7,7 @@ import pytest
 from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies_overlap import memberships_of
 
 from fastbcubed.overlap.cover import Cover, item_cells
 from fastbcubed.overlap.memberships import Memberships
@@ -42,7 +43,7 @@ def test_items_of_one_true_and_one_predicted_set_are_a_cell(
     seed, n_items, n_sets, n_pred, skewed, part_rows, threads
 ):
     rng = np.random.default_rng(seed)
-    sets = Memberships.from_sets(
+    sets = memberships_of(
         [rng.choice(9, rng.integers(1, 4), replace=False).tolist() for _ in range(n_sets)], 9
     )
     true = rng.integers(-1, 1 if skewed else n_sets, n_items)  # many items in one set are looked up
@@ -58,9 +59,7 @@ def test_items_of_one_true_and_one_predicted_set_are_a_cell(
 def test_what_is_false_of_a_cell_is_in_proportion(weighting, weighted):
     rng = np.random.default_rng(5)
     sides = [
-        Memberships.from_sets(
-            [rng.choice(12, rng.integers(1, 5), replace=False).tolist() for _ in range(60)], 12
-        )
+        memberships_of([rng.choice(12, rng.integers(1, 5), replace=False).tolist() for _ in range(60)], 12)
         for _ in range(2)
     ]
     n = rng.integers(1, 4, 60)

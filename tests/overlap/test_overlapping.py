@@ -325,12 +325,13 @@ def test_numbers_follow_the_first_appearance(keys: list[int], step: int) -> None
 
 @given(st.lists(st.sets(st.integers(0, 6)), min_size=1))
 def test_memberships(sets: list[set[int]]) -> None:
-    members = Memberships.from_sets(sets, 7)
-    assert [set(members.of(k)) for k in range(len(members))] == sets
-    turned = members.by_cluster()
-    assert [set(turned.of(k)) for k in range(7)] == [
-        {i for i, s in enumerate(sets) if k in s} for k in range(7)
+    rows = [
+        (-1, 3),
+        *((item, code) for item, codes in enumerate(sets) for code in sorted(codes, reverse=True)),
     ]
+    items, clusters = np.array(rows, np.int64).T
+    members = Memberships.from_rows(items, clusters, len(sets), 7)
+    assert [members.of(k).tolist() for k in range(len(members))] == list(map(sorted, sets))
     codes, of_code = signatures(members, Pool(1))
     for one, code in zip(sets, codes, strict=True):
         assert (set(of_code.of(code)) if code >= 0 else set()) == one

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from strategies_overlap import memberships_of
 
 from fastbcubed.kernels.overlap import AHEAD, MEMBERS_AT_ONCE
 from fastbcubed.overlap.extended_bcubed import Sides
@@ -36,9 +37,7 @@ def sides_of(truth: str, prediction: str, *, weighted: bool, threads: int, seed:
     (n_true, true), (n_pred, pred) = SIDES[truth](rng), SIDES[prediction](rng)
     n = rng.integers(1, 5, N_CELLS)
     weight = rng.integers(1, 1000, N_CELLS) / 64 if weighted else None  # sums of these are exact
-    return Sides(
-        Memberships.from_sets(true, n_true), Memberships.from_sets(pred, n_pred), n, weight, Pool(threads)
-    )
+    return Sides(memberships_of(true, n_true), memberships_of(pred, n_pred), n, weight, Pool(threads))
 
 
 def dense(side: Memberships) -> np.ndarray:
@@ -120,7 +119,7 @@ def test_cells_are_found_by_pairs_of_clusters_only_where_that_saves_visits():
     n_pairs = {}
     for n_clusters in (8, 4 * N_CELLS):
         sets = [rng.choice(n_clusters, 4, replace=False).tolist() for _ in range(N_CELLS)]
-        side = Memberships.from_sets(sets, n_clusters)
+        side = memberships_of(sets, n_clusters)
         close = Sides(side, side, np.ones(N_CELLS, np.int64), None, Pool(1)).close
         n_pairs[n_clusters] = close.groups.size
         assert close.wide == (n_clusters == 8)
@@ -133,9 +132,7 @@ def test_cells_are_found_by_pairs_of_clusters_only_where_that_saves_visits():
 def test_cells_share_as_many_clusters_as_there_are(n_clusters, many):
     """The first two cells share all clusters but one of a side, whose number does not fit in 16 bits, and one."""
     sets = [range(n_clusters), range(1, n_clusters), [0]]
-    side, other = (
-        Memberships.from_sets(list(map(list, own)), n) for own, n in ((sets, n_clusters), ([[0]] * 3, 1))
-    )
+    side, other = (memberships_of(list(map(list, own)), n) for own, n in ((sets, n_clusters), ([[0]] * 3, 1)))
     pair = (side, other) if many == "true" else (other, side)
     sides = Sides(*pair, np.ones(3, np.int64), None, Pool(1))
     assert sides._found()[1].itemsize == (4 if n_clusters < 2**15 else 8)
