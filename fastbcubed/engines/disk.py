@@ -35,6 +35,7 @@ from fastbcubed.results.slice_sums import RowQuestions
 from fastbcubed.results.stored_tables import StoredRows
 from fastbcubed.results.table import Table
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.memory_budget import release
 from fastbcubed.runtime.spill import Spill, readable, spill_directory
 from fastbcubed.runtime.threads import Pool
 
@@ -53,8 +54,7 @@ def run(request: Request, pool: Pool) -> Answer:
     pair = open_pair(request.given, cut_for(request, pool.threads))
     answer = attempt(lambda choice: score(pair, request, choice, pool))
     if request.out is not None:  # frees memory for writing
-        buffers.release()
-        pa.default_memory_pool().release_unused()
+        release()
     return answer
 
 

@@ -87,7 +87,7 @@ def is_bare(value: Any) -> bool:
 def refuse_bare(**arguments: Any) -> None:
     """Raise OptionError for arguments that are NumPy arrays without dimensions."""
     for name, value in arguments.items():
-        if isinstance(value, np.ndarray) and value.ndim == 0:
+        if is_bare(value):
             raise OptionError(
                 f"{arg(name)} is a NumPy array without dimensions, {value!r}; pass [{value.item()!r}]"
             )

@@ -126,9 +126,6 @@ def _open_aside(file: Path) -> tuple[int | None, str]:
         os.close(handle)  # another process removed the file as stale before it was locked
 
 
-if sys.platform != "win32":
-    import fcntl
-
 PREFIX = ".fastbcubed-new-"
 
 

@@ -20,7 +20,6 @@ from fastbcubed.errors import ColumnError, Message, NotKeptError, OptionError, S
 from fastbcubed.inputs.file_formats import in_blocks
 from fastbcubed.inputs.pair import Given
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics.aggregation import WEIGHT
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.fast_sums import (
@@ -387,7 +386,7 @@ class Frames:
     def listed_clusters(self, side: str) -> Any:
         """Return the clusters of a side as `Evaluation.clusters` lists them."""
         sql, join = functions(), self.join
-        needed = groups.summed(groups.grouped(self.metrics), self.question.beta, losses=True)
+        needed = aggregation.summed(aggregation.grouped(self.metrics), self.question.beta, losses=True)
         weight, in_parts = sql.col("weight"), sql.col("fn") > 0
         if side == PRED and self.question.outside:
             in_parts |= sql.col("u_n") > 0
@@ -404,7 +403,7 @@ class Frames:
             self.label(side).alias("cluster"), "n_items", "weight", "n_parts",
             (code == 0).alias("exact"), outcome.alias("outcome"), *(f"sum_{m.name}" for m in needed),
         )  # fmt: skip
-        grouped = groups.grouped(self.metrics)
+        grouped = aggregation.grouped(self.metrics)
         kept = [field for field in found.schema.fields if field.name in FIRST]
         schema = _schema(kept, (*LOSSES, *(m.name for m in grouped)))
         return found.mapInArrow(_mean_clusters(grouped, needed, self.question.beta, self.total), schema)
@@ -427,7 +426,7 @@ def _schema(fields: Iterable[Any], floats: Iterable[str]) -> str:
 
 def _scores(metrics: list[Metric], beta: float) -> dict[str, Metric]:
     """Return the losses and scores of cells that listings of items and clusters show, by name."""
-    needed = groups.summed(groups.grouped(metrics), beta, losses=True)
+    needed = aggregation.summed(aggregation.grouped(metrics), beta, losses=True)
     return {metric.name: metric for metric in needed}
 
 
@@ -464,7 +463,7 @@ def _mean_clusters(metrics: list[Metric], needed: list[Metric], beta: float, tot
             sums: dict[str, Any] = {m.name: np.array(table[f"sum_{m.name}"].combine_chunks()) for m in needed}
             sums |= {"n_items": np.array(table["n_items"].combine_chunks())}
             sums[WEIGHT] = np.array(table["weight"].combine_chunks())
-            means = groups.means_of_groups(sums, metrics, beta, total)
+            means = aggregation.means_of_groups(sums, metrics, beta, total)
             table = table.select(list(FIRST))
             for name in (*LOSSES, *(m.name for m in metrics)):
                 table = table.append_column(name, pa.array(np.ascontiguousarray(means[name])))
