@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from enum import Enum
 from typing import Any, TypeVar
@@ -413,7 +414,7 @@ def comparable_keys(
         columns = [column.with_text(texts) for column in columns]
         check_kinds(columns)
     threads, plain = pool or Pool(threads=1), all(column.kind == "integer" for column in columns)
-    try:
+    with explaining_invalid(columns):
         if plain and (len(columns) == 1 or not _signs_clash(columns)):
             return [integer_keys(column.plain[0], threads, narrow) for column in columns]
         if len(columns) == len(columns[0].plain) == 1:
@@ -427,19 +428,21 @@ def comparable_keys(
             written = [write_pairs(column.plain, seed, threads) for column in columns]
             if not find_collision([pair for _, pairs in written for pair in pairs], threads):
                 return [read_only(keys) for keys, _ in written]
-    except pa.ArrowInvalid:
-        require_valid_columns(columns)
-        raise
     raise IdTypeError(  # practically impossible by chance
         f"{columns[0].where}: values collide under all {HASH_SEEDS} hash functions. Use integer ids."
     )
 
 
-def require_valid_columns(columns: Iterable[Column]) -> None:
-    """Raise an error that names the column and the rows if columns have invalid data."""
-    for column in columns:
-        for part in column.plain:
-            require_valid(part, column.where)
+@contextmanager
+def explaining_invalid(columns: Iterable[Column]) -> Iterator[None]:
+    """Convert Arrow's error for invalid data of these columns to one that names the column and the rows."""
+    try:
+        yield
+    except pa.ArrowInvalid:
+        for column in columns:
+            for part in column.plain:
+                require_valid(part, column.where)
+        raise
 
 
 def are_plain(columns: Sequence[Column]) -> bool:
@@ -456,22 +459,16 @@ def seeded_keys(
 
     The same seed makes keys of several blocks or columns comparable. It is None if integers are their own keys.
     """
-    try:
+    with explaining_invalid([column]):
         if seed is None:
             return integer_keys(column.plain[0], pool), []
         return write_pairs(column.plain, seed, pool)
-    except pa.ArrowInvalid:
-        require_valid_columns([column])
-        raise
 
 
 def proved_keys(column: Column, seed: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
     """Return the keys of a block of a column, and the second word of each row's fingerprint, which verifies the key."""
-    try:
+    with explaining_invalid([column]):
         return write_both(column.plain, seed, pool)
-    except pa.ArrowInvalid:
-        require_valid_columns([column])
-        raise
 
 
 def text_parts(columns: Sequence[Column]) -> list[bool]:

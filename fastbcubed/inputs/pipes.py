@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from fastbcubed.errors import FastBCubedError, FileFormatError, OptionError, SpillError
+from fastbcubed.inputs.file_formats import MARKS
 from fastbcubed.inputs.locations import Place, State, locate
 from fastbcubed.inputs.tables import listed_paths
 from fastbcubed.runtime.arguments import is_path, path_of
@@ -23,8 +24,8 @@ from fastbcubed.runtime.spill import spill_directory
 STDIN = "-"
 #: Maximum bytes held in memory; longer data go to an unnamed file.
 HELD = 64 << 20
-#: Magic bytes of compressed data.
-COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\x04\x22\x4d\x18": "lz4"}
+#: Magic bytes of compressed data, by the suffix of a file; those of bzip2 could begin a text as well, which has a name.
+COMPRESSED = {**MARKS, ".bz2": b"BZh"}
 
 
 class Piped:
@@ -57,9 +58,9 @@ class _Held(Place):
 
     def open_text(self, name: str) -> Any:
         head = self._data[:4].to_pybytes()
-        for begin, compression in COMPRESSED.items():
-            if head.startswith(begin):
-                return pa.CompressedInputStream(pa.BufferReader(self._data), compression)
+        for end, mark in COMPRESSED.items():
+            if head.startswith(mark):
+                return pa.CompressedInputStream(pa.BufferReader(self._data), pa.Codec.detect(end).name)
         return pa.BufferReader(self._data)
 
 
