@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.align.rows import Alignment
 from fastbcubed.cells import partitioned
-from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.contingency import Contingency, ScoredRows, set_aside
 from fastbcubed.cells.dense import PairTable, close_box, locate_in_box
 from fastbcubed.cells.partitioned import (
     IfAlone,
@@ -154,32 +154,42 @@ def cells_of_keys(
         plan = plan or plan_parts([true for true, *_ in rows], *absent, stands_for=stands_for)
         built = build(plan, rows, pool, outer=outer, outside=outside, truth=truth, with_keys=with_keys)
 
-    def locate_rows() -> NDArray[np.int64]:
+    apart = set_aside(built, outer=outer)  # the cells of items that only one side has
+    kept = apart.kept
+
+    def cell_of_rows() -> NDArray[np.int64]:
         with Pool(pool.threads) as threads:
             if pairs is not None and filled is not None:
                 return locate_in_box(pairs, filled, true_keys, pred_keys, threads)
             assert plan is not None
             if pairs is None:
-                return locate(plan, rows, threads)
-            places = np.empty(true_keys.size, np.int64)
-            met = pairs.count(true_keys, pred_keys, None, threads, places).condensed(threads, places)
-            return locate(plan, met, threads)[places]
+                found = locate(plan, rows, threads)
+            else:
+                places = np.empty(true_keys.size, np.int64)
+                met = pairs.count(true_keys, pred_keys, None, threads, places).condensed(threads, places)
+                found = locate(plan, met, threads)[places]
+            return found if kept is None else np.where(kept, np.cumsum(kept) - 1, -1)[found]
 
     def first_rows() -> NDArray[np.int64]:
         with Pool(pool.threads) as threads:
             assert plan is not None
-            return locate(plan, rows, threads, first=True)
+            found = locate(plan, rows, threads, first=True)
+            return found if kept is None else found[kept]
 
-    found = Contingency.from_built(
-        built,
+    found = Contingency(
+        apart.cells,
+        apart.pred,
+        (built.n_true, int(built.pred_base[-1])),
         weighted=weight is not None,
         weighting=weighting,
         outside=outside,
-        locate=locate_rows,
-        first_rows=first_rows if pairs is None else None,
-        weight=weight,
-        n_rows=true_keys.size,
+        one_sided=apart.one_sided,
+        rows=ScoredRows(cell_of_rows, weight, true_keys.size, first=first_rows if pairs is None else None),
+        parts=apart.bounds,
+        complete=not built.has_one_sided,
     )
+    if kept is None:  # every row is in a cell
+        found.__dict__["n_items"] = true_keys.size
     found.recall_if_alone = built.recall_if_alone
     if built.true_keys is not None and built.keys is not None:
         found.cluster_keys = {"true": built.true_keys, "pred": built.keys}

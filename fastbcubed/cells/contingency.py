@@ -457,47 +457,6 @@ class Contingency:
         self._made: dict[Callable[..., Any], Any] = {}
 
     @classmethod
-    def from_built(
-        cls,
-        built: Built,
-        *,
-        weighted: bool,
-        weighting: str = "pointwise",
-        outside: bool = False,
-        locate: Callable[[], NDArray[np.int64]] | None = None,
-        first_rows: Callable[[], NDArray[np.int64]] | None = None,
-        weight: NDArray[np.float64] | None = None,
-        n_rows: int = 0,
-    ) -> Contingency:
-        """Return the contingency table of the cells that an engine has built, without the items that only one side has.
-
-        `locate` returns the index of the built cell of each row. `first_rows`, if given, is a faster way to find the
-        first row of each built cell. `weight` has the weight of each row, and `n_rows` is the number of rows.
-        """
-        apart = set_aside(built, outer=weighting == "outer")
-        find, first, kept = locate, first_rows, apart.kept
-        if first_rows is not None and kept is not None:
-            first = lambda: first_rows()[kept]  # noqa: E731
-        if locate is not None and apart.kept is not None:
-            number = np.where(apart.kept, np.cumsum(apart.kept) - 1, -1)
-            find = lambda: number[locate()]  # noqa: E731
-        found = cls(
-            apart.cells,
-            apart.pred,
-            (built.n_true, int(built.pred_base[-1])),
-            weighted=weighted,
-            weighting=weighting,
-            outside=outside,
-            one_sided=apart.one_sided,
-            rows=None if find is None else ScoredRows(find, weight, n_rows, first=first),
-            parts=apart.bounds,
-            complete=not built.has_one_sided,
-        )
-        if n_rows and apart.kept is None:  # every row is in a cell
-            found.__dict__["n_items"] = n_rows
-        return found
-
-    @classmethod
     def from_cells(
         cls,
         true: ArrayLike,

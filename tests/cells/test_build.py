@@ -41,7 +41,9 @@ def keys(values):
     return np.array(values, np.int64)
 
 
-def build(true, pred, weight=None, *, absent=False, part_rows=4, wide=None, threads=1, **options):
+def build(
+    true, pred, weight=None, *, absent=False, part_rows=4, wide=None, threads=1, outer=False, outside=False
+):
     """Build cells of raw keys as the pipeline does; with `absent` the two special keys mean that."""
     true, pred = keys(true), keys(pred)
     mass = None if weight is None else np.array(weight, np.float64)
@@ -49,21 +51,9 @@ def build(true, pred, weight=None, *, absent=False, part_rows=4, wide=None, thre
         [true], *((ABSENT_TRUE, ABSENT_PRED) if absent else (None, None)), part_rows=part_rows, wide=wide
     )
     with Pool(threads) as pool:
-        built = in_memory.build(plan, [(true, pred, mass, None)], pool, **options)
-
-    def locate():
-        with Pool(threads) as pool:
-            return in_memory.locate(plan, [(true, pred, None, None)], pool)
-
-    table = fb.Contingency.from_built(
-        built,
-        weighted=mass is not None,
-        weighting="outer" if options.get("outer") else "pointwise",
-        outside=options.get("outside", False),
-        locate=locate,
-        weight=mass,
-        n_rows=true.size,
-    )
+        table = in_memory.cells_of_keys(
+            true, pred, mass, pool, weighting="outer" if outer else "pointwise", outside=outside, plan=plan
+        )
     return plan, table
 
 

@@ -171,7 +171,7 @@ TRUTH, PREDICTION = ({k: k // size for k in range(12)} for size in (3, 4))
 #: What completion showed of ours.
 INNER = (
     "figures kept origin losses standard_errors has_clusters kept_items at_best warn rates "
-    "known_changes true_numbers from_built kinds places grid TYPE_CHECKING annotations label Any "
+    "known_changes true_numbers kinds places grid TYPE_CHECKING annotations label Any "
     "check_key LIGHT make math PUBLIC alignment results runtime"
 ).split()
 
