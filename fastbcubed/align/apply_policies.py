@@ -252,9 +252,9 @@ def _match(
         return (None, None), None
     true_rows = pred_rows = None
     if matches.true_repeats:
-        true_rows = true_side.without_repeats(true_keys)
+        true_rows = true_side.without_repeats(true_keys, pool)
     if matches.pred_repeats or (in_order and matches.true_repeats):
-        pred_rows = pred_side.without_repeats(pred_keys)
+        pred_rows = pred_side.without_repeats(pred_keys, pool)
     if matches.true_repeats or matches.pred_repeats:
         matches = match(_some(true_keys, true_rows), _some(pred_keys, pred_rows), pool)
     of_true = matches.pred_of_true

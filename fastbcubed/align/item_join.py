@@ -53,15 +53,17 @@ from fastbcubed.align.rows import (
     found_nothing,
     is_used,
     require_common,
-    rows_of_attributes,
     rows_or_null,
 )
 from fastbcubed.align.sides import (
+    REPEATED_ATTRIBUTES,
+    REPEATED_WEIGHTS,
     Matched,
     Side,
     Weights,
     check_weights,
     join_weights,
+    match_table,
     own_weights,
     require_known_type,
     weights_by_key,
@@ -82,8 +84,9 @@ from fastbcubed.runtime.threads import Pool, blocks
 JOIN_BYTES = 40
 #: Maximum number of shards joined at once; with more, memory would depend on the number of threads.
 JOINED_AT_ONCE = 3
-#: The number used instead of a side's in faults of a table of weights or of attributes.
+#: The number used instead of a side's in faults of a table of weights or of attributes, and these faults by number.
 WEIGHTS, ATTRIBUTES = 0, 1
+REPEATED = REPEATED_WEIGHTS, REPEATED_ATTRIBUTES
 
 
 class _Shard(NamedTuple):
@@ -217,8 +220,7 @@ class ItemJoin:
         assert self._pair.weight_table is not None
         column, values = self._pair.weight_table
         check_weights(values, "the weight table", self._aligner.outer, self._pool)
-        repeated = partial(RepeatedTableRows, "the weight table", one="one weight")
-        return self._spool_table(column, lambda start, stop: (values[start:stop], None), WEIGHTS, repeated)
+        return self._spool_table(column, lambda start, stop: (values[start:stop], None), WEIGHTS)
 
     def _spool_attributes(self) -> ItemShards:
         assert self._pair.attribute_table is not None and self._carried is not None
@@ -227,19 +229,17 @@ class ItemJoin:
         def read(start: int, stop: int) -> tuple[NDArray[np.float64], pa.Table]:
             return np.ones(stop - start), carried.of_attributes(table.between(start, stop))
 
-        repeated = partial(RepeatedTableRows, "the attributes", one="one row")
-        return self._spool_table(column, read, ATTRIBUTES, repeated)
+        return self._spool_table(column, read, ATTRIBUTES)
 
     def _spool_table(
         self,
         items: Column,
         read: Callable[[int, int], tuple[NDArray[np.float64], pa.Table | None]],
         k: int,
-        repeated: Callable[..., Fault],
     ) -> ItemShards:
         """Read a table of items into shards without labels; `read` returns the weights and columns of a block.
 
-        Rows that repeat an item within their block are dropped, and reported as fault `repeated` of table k.
+        Rows that repeat an item within their block are dropped, and reported as a fault of table k.
         """
         shards = ItemShards(
             0, self._bits, self._spill, self._memory // 4,
@@ -251,7 +251,7 @@ class ItemJoin:
             rows = without_repeats(keys, (), self._pool)
             if rows.size < stop - start:
                 first = _dropped_keys(keys, rows)
-                self._report(k, start)(repeated(stop - start - rows.size, stop - start, first))
+                self._report(k, start)(REPEATED[k](stop - start - rows.size, stop - start, first))
                 keys, weight = keys.take(rows), weight[rows]
                 columns = None if columns is None else columns.take(from_numpy(rows))
             shards.put(start, keys, (), weight, start + rows, columns)
@@ -343,8 +343,10 @@ class ItemJoin:
         given, table = shard.attributes, shard.attribute_columns
         if given is not None and table is not None:
             report = self._report(ATTRIBUTES, shard.number)
-            found = rows_of_attributes(items(), given.keys, given.items.first_of, alone, report)
-            found = rows_or_null(table, given.places(found))
+            matches = match_table(
+                items(), given.keys, given.items.first_of, REPEATED_ATTRIBUTES, alone, report
+            )
+            found = rows_or_null(table, given.places(matches.pred_of_true))
             for name in found.column_names:
                 columns = columns.append_column(name, found[name])
         for name, kind in carried.from_keys.items():
@@ -381,11 +383,8 @@ class ItemJoin:
         for shard in shards.tolist():
             rows = table.read(shard, 0, ordered=False)
             self._items.check([rows.columns], self._pool)
-            keys, first_of, report = rows.keys, rows.items.first_of, self._report(k, shard)
-            if k == WEIGHTS:
-                weights_by_key(keys[:0], keys, rows.columns["weight"], first_of, self._pool, report)
-            else:
-                rows_of_attributes(keys[:0], keys, first_of, self._pool, report)
+            none, report = rows.keys[:0], self._report(k, shard)
+            match_table(none, rows.keys, rows.items.first_of, REPEATED[k], self._pool, report)
 
     def named(self, side: int, fault: Fault) -> Fault:
         """Return a fault whose first few item keys are replaced by the item ids, looked up in the input."""

@@ -14,11 +14,6 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.apply_policies import Combination, Join, combine, starts_of_runs
-from fastbcubed.align.data_errors import (
-    RepeatedTableRows,
-    Report,
-    enforce,
-)
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.align.sides import (
     CheckedWeights,
@@ -26,7 +21,6 @@ from fastbcubed.align.sides import (
     Rows,
     Side,
     WeightTable,
-    repeated_rows,
     require_known_type,
     row_weights,
 )
@@ -37,7 +31,6 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import Column, key_pair
 from fastbcubed.inputs.pair import in_one_order
 from fastbcubed.inputs.spellings import SEPARATOR, way_alike
-from fastbcubed.runtime.key_partitions import match
 from fastbcubed.runtime.threads import Pool
 
 #: Number of ids of each side that are examined for conversions by which they would match.
@@ -277,20 +270,6 @@ def in_common(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
     raise IdTypeError(
         f"no common type can hold the ids of both sides, which are {a.type} and {b.type}. Cast one of them"
     )
-
-
-def rows_of_attributes(
-    items: Rows, given: Rows, first_of: Callable[[Rows], list[Any]], pool: Pool, report: Report = enforce
-) -> Rows:
-    """Return the row of the attributes of each item, -1 if there is none; both are given by item key.
-
-    `first_of` returns the names of rows of the attributes, for messages.
-    """
-    matches = match(items, given, pool)
-    if matches.pred_repeats:
-        named = first_of(repeated_rows(given))
-        report(RepeatedTableRows("the attributes", matches.pred_repeats, given.size, named, "one row"))
-    return matches.pred_of_true
 
 
 def aligned_keys(keys: list[NDArray[np.int64]], matched: Matched) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.data_errors import (
+    Fault,
     NullLabels,
     Overlap,
     RepeatedRows,
@@ -26,7 +28,8 @@ from fastbcubed.errors import AlignmentError, IdTypeError
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import Column, key_pair
 from fastbcubed.inputs.layouts import sources_hint
-from fastbcubed.runtime.key_partitions import match, take
+from fastbcubed.runtime.key_codes import number
+from fastbcubed.runtime.key_partitions import Matches, match, take
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Mask
 
@@ -132,23 +135,20 @@ class Side:
         """Return the ids of the first few of these rows, for messages."""
         return (rows[:4] + self.first_row).tolist() if self.items is None else self.items.first_of(rows)
 
-    def without_repeats(self, keys: NDArray[np.int64]) -> Rows:
+    def without_repeats(self, keys: NDArray[np.int64], pool: Pool) -> Rows:
         """Return the rows that do not repeat an earlier row; report repeated rows that may not be dropped."""
-        order = np.argsort(keys, kind="stable")
-        again = np.flatnonzero(keys[order][1:] == keys[order][:-1]) + 1
-        begins = np.ones(keys.size, np.bool_)
-        begins[again] = False
-        first = order[np.flatnonzero(begins)[np.cumsum(begins) - 1]]
-        rows, firsts = order[again], first[again]
+        codes, kept = number(keys, pool)
+        first = kept[codes]
+        rows = np.flatnonzero(first != np.arange(first.size))
+        firsts = first[rows]
         differ = self.labels[rows] != self.labels[firsts]
         for mask in (self.absent, self.alone):
             if mask is not None:  # the keys of nulls are arbitrary, and not compared
                 differ = np.where(mask[rows] & mask[firsts], False, differ | (mask[rows] != mask[firsts]))
-        self._report_repeats(rows, firsts, differ)
+        if rows.size:
+            self._report_repeats(rows, firsts, differ)
         self.n_duplicates = int(rows.size)
-        keep = np.ones(keys.size, np.bool_)
-        keep[rows] = False
-        return np.flatnonzero(keep)
+        return kept
 
     def _report_repeats(self, rows: Rows, firsts: Rows, differ: Mask) -> None:
         """Report `rows` that repeat the items of `firsts`, or put them into another cluster."""
@@ -206,6 +206,9 @@ def only(a: Mask | None, b: Mask | None) -> Mask | None:
     return a if a is None or b is None else a & ~b
 
 
+#: The faults of a table of weights, and of a table of attributes, that have several rows of an item.
+REPEATED_WEIGHTS = partial(RepeatedTableRows, "the weight table", one="one weight")
+REPEATED_ATTRIBUTES = partial(RepeatedTableRows, "the attributes", one="one row")
 WeightTable = tuple[Column, NDArray[np.float64]]
 #: The truth's and the prediction's row of each aligned row, -1 for none; None if rows are unchanged.
 Matched = tuple[Rows | None, Rows | None]
@@ -295,23 +298,33 @@ def weights_by_key(
     pool: Pool,
     report: Report = enforce,
 ) -> NDArray[np.float64]:
-    """Return the weight of each item by key, NaN if it has none; `first_of` returns ids of the table for messages."""
-    matches = match(own, given, pool)
-    if matches.pred_repeats:
-        named = first_of(repeated_rows(given))
-        report(RepeatedTableRows("the weight table", matches.pred_repeats, given.size, named, "one weight"))
+    """Return the weight of each item by key, NaN if it has none; see `match_table`."""
+    matches = match_table(own, given, first_of, REPEATED_WEIGHTS, pool, report)
     found = matches.pred_of_true
     if matches.true_repeats:  # repeated rows of an item get its weight as well
-        order = np.argsort(own, kind="stable")
-        begins = np.concatenate([[True], own[order][1:] != own[order][:-1]])
-        found[order] = found[order][np.flatnonzero(begins)[np.cumsum(begins) - 1]]
+        codes, firsts = number(own, pool)
+        found = found[firsts][codes]
     return np.where(found >= 0, np.append(values, np.nan)[found], np.nan)
 
 
-def repeated_rows(keys: NDArray[np.int64]) -> Rows:
-    """Return the first row of each repeated key, ascending."""
-    _, firsts, counts = np.unique(keys, return_index=True, return_counts=True)
-    return np.sort(firsts[counts > 1])
+def match_table(
+    items: NDArray[np.int64],
+    given: NDArray[np.int64],
+    first_of: Callable[[Rows], list[Any]],
+    repeated: Callable[..., Fault],
+    pool: Pool,
+    report: Report = enforce,
+) -> Matches:
+    """Match items with the rows of a table of weights or attributes by key; report the fault `repeated`.
+
+    `first_of` returns the ids of rows of the table, for messages.
+    """
+    matches = match(items, given, pool)
+    if matches.pred_repeats:
+        _, firsts, counts = np.unique(given, return_index=True, return_counts=True)
+        named = first_of(np.sort(firsts[counts > 1]))
+        report(repeated(matches.pred_repeats, given.size, named))
+    return matches
 
 
 def check_weights(

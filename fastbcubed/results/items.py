@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from fastbcubed.align.attributes import as_kept, attribute, refused
 from fastbcubed.align.policies import Policies
-from fastbcubed.align.rows import Alignment, either_id, rows_of_attributes
+from fastbcubed.align.rows import Alignment, either_id
+from fastbcubed.align.sides import REPEATED_ATTRIBUTES, match_table
 from fastbcubed.cells.contingency import SIDES, Contingency, ScoredRows
 from fastbcubed.cells.excerpts import CodesBySide, Excerpt, excerpt_of
 from fastbcubed.errors import (
@@ -369,7 +370,8 @@ class AttributeTable:
         assert self._column is not None
         ids = as_column(self._items.ids(), "item")
         with Pool() as pool:
-            return rows_of_attributes(*key_pair(ids, self._column, pool), self._column.first_of, pool)
+            keys, first_of = key_pair(ids, self._column, pool), self._column.first_of
+            return match_table(*keys, first_of, REPEATED_ATTRIBUTES, pool).pred_of_true
 
 
 def attribute_sides(truth: Clustering, prediction: Clustering) -> dict[str, tuple[str, ...]]:

@@ -521,10 +521,7 @@ def read_sample(side: Clustering, policies: Policies, sampling: Any, draws: Any,
                 f"{arg(name)} must be {known}the name of a column of the sample, not {quoted(value)}"
             )
     rows = Side.of(side, policies, side.labels.keys(pool), side.labels.null_rows)
-    items = side.items.keys(pool)
-    kept = np.arange(len(side))
-    if number(items, pool).firsts.size < len(side):
-        kept = rows.without_repeats(items)
+    kept = rows.without_repeats(side.items.keys(pool), pool)
     if rows.absent is not None:
         kept = kept[~rows.absent[kept]]
     if not kept.size:
