@@ -71,6 +71,9 @@ class Metric:
     on_covers: bool = False  # also defined where clusters overlap
     covers_only: bool = False  # defined only where clusters overlap
     pairs_clusters: bool = False  # needs a search, which may be given up
+    # the factors of linked and of true pairs in the denominator; None unless it is a share of these, of which few are
+    # between independent units, unlike of all pairs
+    share_of: tuple[float, float] | None = None
     experimental: bool = False
     alias_of: str | None = None
     saved: Literal["", "mean", "other"] = ""  # loaded without its function: whether it is a mean over items

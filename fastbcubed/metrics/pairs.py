@@ -123,6 +123,7 @@ def pair_tn(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 @of_pairs(
     "TP / (TP + FP), 1 if all predicted clusters are singletons",
+    share_of=(1.0, 0.0),
     use="Use this score where people judge links: it is the share of predicted links that are right; precision is the"
     " counterpart for items.",
     caution="One wrong merge of large clusters can dominate the score, and predicted singletons do not count.",
@@ -138,6 +139,7 @@ def pair_precision(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 @of_pairs(
     "TP / (TP + FN), 1 if all true clusters are singletons",
+    share_of=(0.0, 1.0),
     use="Use this score where people judge links: it is the share of true links that were found; recall is the"
     " counterpart for items.",
     caution="A few large true clusters can dominate the score, and true singletons do not count.",
@@ -153,6 +155,7 @@ def pair_recall(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 @of_pairs(
     "2 TP / (2 TP + FP + FN), 1 if all clusters of both sides are singletons",
+    share_of=(1.0, 1.0),
     use="Use this score to compare with record-linkage tools that report pairwise F1; a large difference from f1"
     " suggests that a few large clusters dominate.",
     caution="A few large clusters can dominate the score, and singletons on both sides do not count. The score fails"
@@ -192,6 +195,7 @@ def rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 @of_pairs(
     "2 (TP TN - FP FN) / ((TP + FN) (FN + TN) + (TP + FP) (FP + TN)), 1 where the ratio is 0 / 0: both sides consist"
     " of a single cluster, or both sides consist of singletons",
+    share_of=(1.0, 1.0),
     low=-1.0,
     source="Hubert and Arabie 1985",
     use="Use this score to compare partitions with few clusters, such as those of k-means, if a score of 0 should mean"
@@ -212,6 +216,7 @@ def adjusted_rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 @of_pairs(
     "TP / (TP + FP + FN), 1 if all clusters of both sides are singletons",
+    share_of=(1.0, 1.0),
     use="Use this score to compare with papers that report the Jaccard index of pairs; pair_jaccard and pair_f1 rank"
     " predictions in the same order.",
     caution=LARGE_CLUSTERS,
@@ -227,6 +232,7 @@ def pair_jaccard(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
 
 @of_pairs(
     "sqrt(P R), with P = pair_precision and R = pair_recall",
+    share_of=(1.0, 1.0),
     source="Fowlkes and Mallows 1983",
     use="Use this score to compare with papers that report the Fowlkes–Mallows index; it is the geometric mean of"
     " pair_precision and pair_recall.",

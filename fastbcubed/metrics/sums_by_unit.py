@@ -27,12 +27,6 @@ EPSILON = float(np.finfo(np.float64).eps)
 #: Relative step in the true negatives of an item.
 STEP_OF_NEGATIVES = 2.0**-14
 
-#: Factors of linked pairs and of true pairs in the denominator of a score. Scores that are shares of all pairs are left
-#: out, since most of these pairs are between units.
-SHARES_OF_PAIRS = {"pair_precision": (1.0, 0.0), "pair_recall": (0.0, 1.0)} | dict.fromkeys(
-    ("pair_f1", "pair_jaccard", "pair_fowlkes_mallows", "adjusted_rand"), (1.0, 1.0)
-)
-
 
 class Moved(NamedTuple):
     """The first-order change of a score with each unit, the size of its largest term, and the number of units."""
@@ -122,7 +116,7 @@ class SumsByUnit(CellsByUnit):
 
 def is_share_of_pairs(metric: Metric) -> bool:
     """Return whether a score is a share of the pairs of one or both sides, or combines such shares."""
-    return (metric.alias_of or metric.name) in SHARES_OF_PAIRS
+    return metric.share_of is not None
 
 
 def is_mean_of_clusters(metric: Metric) -> bool:
@@ -132,7 +126,8 @@ def is_mean_of_clusters(metric: Metric) -> bool:
 
 def pairs_of(metric: Metric, linked: Floats, true: Floats) -> Floats:
     """Return the number of pairs in a score's denominator, by unit."""
-    of_linked, of_true = SHARES_OF_PAIRS[metric.alias_of or metric.name]
+    assert metric.share_of is not None
+    of_linked, of_true = metric.share_of
     return of_linked * linked + of_true * true
 
 
