@@ -106,18 +106,10 @@ def count_repeats(keys, places, slots):
     """Count the keys at these places that equal an earlier one; `slots` is space for a hash table."""
     size = table_size(places.size)
     table = slots[:size] if size <= slots.size else np.empty(size, np.int32)
-    table[:] = -1
-    repeats = 0
+    found = np.empty(places.size, np.int64)
     for i in range(places.size):
-        key = keys[at(places[at(i)])]
-        s = key & (size - 1)
-        while table[at(s)] >= 0 and keys[at(places[at(table[at(s)])])] != key:
-            s = (s + 1) & (size - 1)
-        if table[at(s)] >= 0:
-            repeats += 1
-        else:
-            table[at(s)] = i
-    return repeats
+        found[at(i)] = keys[at(places[at(i)])]
+    return enter_items(found, 0, found.size, table)
 
 
 @kernel
