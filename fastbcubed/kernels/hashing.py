@@ -226,8 +226,10 @@ def insert_pairs(first, second, shift, chosen, table, used):
     A first word of 0 marks an empty slot and is stored as 1.
     Shapes: (n,), (n,), (), (partitions,), (power of two, 2), () -> (table, used, conflict found).
     """
+    # Idea: one pass with linear probing; the table is doubled as it fills, as the number of distinct pairs is unknown.
     # Holds: the table is at most half full, so that every search ends; a second word that differs means that two
     # values have one hash, and the caller compares the values themselves.
+    # Why not sized for all rows: it would be as large as the copy that is avoided.
     mask = WORD(table.shape[0] - 1)
     for i in range(first.size):
         if not chosen[first[i] >> shift]:
