@@ -5,7 +5,6 @@ The documentation and example of each score are declared next to its formula, in
 
 import math
 
-from fastbcubed.metrics import functions
 from fastbcubed.metrics import functions as make
 from fastbcubed.metrics.functions import (
     PUBLIC,
@@ -132,25 +131,23 @@ matching_accuracy: Score = make.score("matching_accuracy")
 
 # Information
 
-cluster_entropy: ScoreInBase = functions.score_in_base("cluster_entropy")
-class_entropy: ScoreInBase = functions.score_in_base("class_entropy")
-mutual_info: ScoreInBase = functions.score_in_base("mutual_info")
-mutual_info_score: ScoreInBase = functions.score_in_base("mutual_info", "mutual_info_score", base=math.e)
-expected_mutual_info: ScoreInBase = functions.score_in_base("expected_mutual_info")
-variation_of_information: ScoreInBase = functions.score_in_base("variation_of_information")
+cluster_entropy: ScoreInBase = make.score_in_base("cluster_entropy")
+class_entropy: ScoreInBase = make.score_in_base("class_entropy")
+mutual_info: ScoreInBase = make.score_in_base("mutual_info")
+mutual_info_score: ScoreInBase = make.score_in_base("mutual_info", "mutual_info_score", base=math.e)
+expected_mutual_info: ScoreInBase = make.score_in_base("expected_mutual_info")
+variation_of_information: ScoreInBase = make.score_in_base("variation_of_information")
 homogeneity: Score = make.score("homogeneity")
 homogeneity_score: Score = make.score("homogeneity", "homogeneity_score")
 completeness: Score = make.score("completeness")
 completeness_score: Score = make.score("completeness", "completeness_score")
-v_measure: ScoreOfBeta[float] = functions.v_measure_of_beta()
-v_measure_score: ScoreOfBeta[float] = functions.v_measure_of_beta("v_measure_score")
-nmi: ScoreOfAverage = functions.score_of_average("nmi")
-normalized_mutual_info_score: ScoreOfAverage = functions.score_of_average(
-    "nmi", "normalized_mutual_info_score"
-)
-ami: ScoreOfAverage = functions.score_of_average("ami")
-adjusted_mutual_info_score: ScoreOfAverage = functions.score_of_average("ami", "adjusted_mutual_info_score")
-dom_q0: ScoreInBase = functions.score_in_base("dom_q0")
+v_measure: ScoreOfBeta[float] = make.v_measure_of_beta()
+v_measure_score: ScoreOfBeta[float] = make.v_measure_of_beta("v_measure_score")
+nmi: ScoreOfAverage = make.score_of_average("nmi")
+normalized_mutual_info_score: ScoreOfAverage = make.score_of_average("nmi", "normalized_mutual_info_score")
+ami: ScoreOfAverage = make.score_of_average("ami")
+adjusted_mutual_info_score: ScoreOfAverage = make.score_of_average("ami", "adjusted_mutual_info_score")
+dom_q0: ScoreInBase = make.score_in_base("dom_q0")
 dom_q2: Score = make.score("dom_q2")
 
 # Edit distances
