@@ -258,7 +258,7 @@ def _finish(directory: Path, hidden: Path, manifest: str) -> None:
 
 
 def _require_room(directory: Path, names: Iterable[str]) -> None:
-    """Raise FileFormatError if a directory has the name of a file to be written."""
+    """Raise IsADirectoryError if a directory has the name of a file to be written."""
     for name in names:
         if (directory / name).is_dir():
             raise IsADirectoryError(errno.EISDIR, "a directory of this name exists", str(directory / name))
