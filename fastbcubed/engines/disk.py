@@ -102,7 +102,7 @@ def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOf
 
         blocks = RowBlocks(spill) if questions else None
         rows = ShardedRows(
-            pair.n_rows, aligner, layout, spill, aligner.weighted, pool, blocks, request.limit,
+            aligner, layout, spill, pool, blocks, request.limit,
             one_by_one=question.asks_each_row, weighs_pairs=question.own is not None,
         )  # fmt: skip
         with pool.wider() as readers:
@@ -221,11 +221,9 @@ class ShardedRows:
 
     def __init__(
         self,
-        n_rows: int,
         aligner: Aligner,
         layout: Layout,
         spill: Spill,
-        weighted: bool,
         pool: Pool,
         blocks: RowBlocks | None,
         limit: int,
@@ -235,9 +233,8 @@ class ShardedRows:
     ) -> None:
         """Lay out the shards as soon as possible; see `RowShards`. With `one_by_one`, rows are not preaggregated."""
         self._one_by_one, self._weighs_pairs = one_by_one, weighs_pairs
-        self._n_rows, self._aligner, self._layout, self._blocks = n_rows, aligner, layout, blocks
-        self._spill, self._weighted = spill, weighted
-        self._rows_at_once = min(n_rows, block_rows(limit, pool.threads))
+        self._aligner, self._layout, self._spill, self._blocks = aligner, layout, spill, blocks
+        self._rows_at_once = min(aligner.pair.n_rows, block_rows(limit, pool.threads))
         self.shards: RowShards | None = None
         if not aligner.by_item:
             self._lay_out(*aligner.sample_of_keys())
@@ -252,7 +249,7 @@ class ShardedRows:
         table = PairTable.of_sample(self._rows_at_once, true_keys, pred_keys)
         pairs = None if self._one_by_one else table
         self.shards = RowShards(
-            self._n_rows, find_heavy_in_sample(true_keys), absent, weighted=self._weighted,
+            self._aligner.pair.n_rows, find_heavy_in_sample(true_keys), absent, weighted=self._aligner.weighted,
             layout=self._layout, spill=self._spill, spread=self._spread, pairs=pairs,
             weighs_pairs=self._weighs_pairs,
         )  # fmt: skip

@@ -127,32 +127,15 @@ def _as_a_whole(sample: Clustering, request: Request, pool: Pool) -> tuple[Touch
     clusters = number(rows.pred_keys[there], pool)
     sizes = np.bincount(clusters.codes)
     sampled = _is_there(rows.true_keys[there], rows.absent_true)
-    touched = count_pairs(rows.true_keys[there][sampled], clusters.codes[sampled])
+    true_keys = rows.true_keys[there][sampled]
+    true, firsts = number(true_keys, pool)
+    pairs, n = np.unique(true * sizes.size + clusters.codes[sampled], return_counts=True)
+    true, pred = true_keys[firsts[pairs // sizes.size]], pairs % sizes.size
     found = Touched(
-        touched.true, touched.n, sizes[touched.pred], touched.pred, sizes.size, rows.coverage, prediction.name,
+        true, n, sizes[pred], pred, sizes.size, rows.coverage, prediction.name,
         notes_of_side(prediction), reading_of(prediction), odd_and_alike(prediction.labels),
     )  # fmt: skip
     return found, prediction
-
-
-class Pairs(NamedTuple):
-    """The distinct pairs of two codes, and how often each occurs."""
-
-    true: NDArray[np.int64]
-    pred: NDArray[np.int64]
-    n: NDArray[np.int64]
-
-
-def count_pairs(true: NDArray[np.int64], pred: NDArray[np.int64]) -> Pairs:
-    """Return the distinct pairs of codes, and how often each occurs.
-
-    >>> count_pairs(np.array([7, 7, 8, 7]), np.array([1, 0, 1, 1])).n.tolist()
-    [1, 2, 1]
-    """
-    order = np.lexsort((pred, true))
-    true, pred = true[order], pred[order]
-    begins = np.flatnonzero(np.r_[True, (np.diff(true) != 0) | (np.diff(pred) != 0)][: true.size])
-    return Pairs(true[begins], pred[begins], np.diff(np.r_[begins, true.size]))
 
 
 def _is_there(keys: NDArray[np.int64], absent: int | None) -> NDArray[np.bool_]:
@@ -180,7 +163,7 @@ def _in_blocks(sample: Clustering, request: Request, pool: Pool) -> tuple[Touche
             aligner = Aligner(pair, request.policies, choice, spill, request.limit, pool, outer=False)
             layout = Layout.of(pair.n_rows, request.limit)
             disk.announce(pair, aligner, layout, None, False, request.limit, spill, pool)
-            rows = disk.ShardedRows(pair.n_rows, aligner, layout, spill, False, pool, None, request.limit)
+            rows = disk.ShardedRows(aligner, layout, spill, pool, None, request.limit)
             with pool.wider() as readers:
                 coverage = aligner.run(rows.take, readers)
             true, n, pred_n, pred, n_clusters = _cells(rows.all_shards(), spill, pool)
