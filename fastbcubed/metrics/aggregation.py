@@ -213,7 +213,7 @@ def _is_summed_by_row(contingency: Contingency, metric: Metric) -> bool:
 
 
 def takes_items(contingency: Contingency, metric: Metric, beta: float) -> bool:
-    """Return whether this score, or one that it is combined from, needs the weight of each item, which cells lack."""
+    """Return whether this score, or a score that it is combined from, needs the weight of each item, not of cells."""
     known = contingency.known_scores
     needed = (each for each in with_needs([metric], beta) if each.name not in known)
     return any(differs_within_cells(contingency, each) for each in needed)

@@ -434,13 +434,13 @@ def element_centric(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 
 @pointwise.mean_over_items(
-    "fp + fn, in the unit of the weights",
+    "fp + fn",
     high=inf,
     best="lower",
     use="Use this score to measure how many items, or how much weight, are in only one of an item's true and predicted"
     " clusters; jaccard_distance is relative to the union of the two clusters.",
-    caution="The score is in the unit of the weights and grows with cluster size: do not compare its values across"
-    " data sets.",
+    caution="The score is a number of items or a total weight, and grows with cluster size: do not compare its values"
+    " across data sets.",
     example="""
     >>> symmetric_difference(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # (4 * 2 + 4 * 4) / 8
     3.0

@@ -260,8 +260,8 @@ def beyond_chance(loss: float, expected: float, same: bool) -> float:
 
 
 @by_chance(
-    "s + (1 - s) sum over true clusters of a (a - 1) / (n (n - 1)), with s = M / n, for n items, K true clusters"
-    " of sizes a and M predicted clusters of sizes b",
+    "s + (1 - s) sum over true clusters of a (a - 1) / (n (n - 1)), with s = M / n, where n is the number of items, M"
+    " is the number of predicted clusters, and a is the size of a true cluster",
     best="neither",
     **CHANCE,
     use="Use this score to see what precision a prediction with clusters of the same sizes would have by chance;"
@@ -280,8 +280,8 @@ def chance_bcubed_precision(of_precision: float, of_recall: float, same: bool) -
 
 
 @by_chance(
-    "s + (1 - s) sum over predicted clusters of b (b - 1) / (n (n - 1)), with s = K / n, for n items, K true"
-    " clusters of sizes a and M predicted clusters of sizes b",
+    "s + (1 - s) sum over predicted clusters of b (b - 1) / (n (n - 1)), with s = K / n, where n is the number of"
+    " items, K is the number of true clusters, and b is the size of a predicted cluster",
     best="neither",
     **CHANCE,
     use="Use this score to see what recall a prediction with clusters of the same sizes would have by chance;"

@@ -271,7 +271,7 @@ def ceaf_e(
     worked=("(1/3 + 2/3) / 2", "(1/2 + 2/4) / 2", "(2 * 1 / (3 + 2) + 2 * 2 / (3 + 4)) / 2"),
     examples={
         "precision": """
-        The key has the entities ab and cde, the response bcx and de: 1 of the response's 4 links within
+        The key has the entities ab and cde, and the response has bcx and de: 1 of the response's 4 links within
         entities is right, and 2 of its 6 links between entities.
 
         >>> score = blanc_precision(["x", "x", "y", "y", "y", None], [None, 1, 1, 2, 2, 1])
@@ -337,7 +337,7 @@ def blanc(within: Links, between: Links, zero_division: float = 0.0) -> Three:
         0.333333333333
         """,
         "all": """
-        The key has the entities abc and defg, the response ab, cd and fghi: precision is
+        The key has the entities abc and defg, and the response has ab, cd and fghi: precision is
         (2 * 1 + 2 * 0 + 4 * 1/6) / 8, and recall is (3 * 1/3 + 4 * 1/6) / 7.
 
         >>> labels_true = ["x", "x", "x", "y", "y", "y", "y", None, None]

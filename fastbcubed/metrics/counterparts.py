@@ -320,7 +320,7 @@ class Links(NamedTuple):
 
 
 def mentions(contingency: Contingency, side: str) -> Counts:
-    """Return the number of mentions of each entity of a side, by code, including those that the other side lacks."""
+    """Return the number of mentions of each entity of a side, by code, including mentions that only this side has."""
     only = contingency.only(side)
     scored = contingency.true_n if side == "true" else contingency.pred_n
     return scored if only is None else scored + only[0]

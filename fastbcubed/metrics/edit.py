@@ -16,9 +16,9 @@ of_moves = partial(edit.of_sums, of=("clusters", "majorities"))
 
 
 @of_moves(
-    "(n - sum over predicted clusters of max over its cells of w) + (M - m), for n items, cells of w items, and M"
-    " predicted clusters, m of which can each be assigned a different true cluster that contains one of their"
-    " largest cells",
+    "(n - sum over predicted clusters of max over its cells of w) + (M - m), where n is the number of items, w is the"
+    " number of items in a cell, M is the number of predicted clusters, and m is the number of predicted clusters that"
+    " can each be assigned a different true cluster that contains one of their largest cells",
     source="Pantel and Lin 2002",
     note=STEPS,
     use="Use this score to measure how many merges of two clusters and moves of single items turn the prediction into"
@@ -38,8 +38,8 @@ def pantel_lin_distance(
 
 
 @of_moves(
-    "1 - D / (n - K), with D = pantel_lin_distance, for n items and K true clusters; where n = K, the score is 1 if"
-    " the clusterings are identical, else 0",
+    "1 - D / (n - K), with D = pantel_lin_distance, where n is the number of items, and K is the number of true"
+    " clusters; where n = K, the score is 1 if the clusterings are identical, else 0",
     low=-inf,
     high=1.0,
     best="higher",
@@ -66,7 +66,7 @@ def pantel_lin(n_items: int, n_cells: int, n_true: int, n_pred: int, kept: int, 
 
 
 @edit.of_sums(
-    "(V - M) + (V - K), for V cells, M predicted and K true clusters",
+    "(V - M) + (V - K), where V is the number of cells, and M and K are the numbers of predicted and true clusters",
     of="clusters",
     source="Menestrina et al. 2010",
     use="Use this score to measure how many splits and merges of clusters turn the prediction into the truth;"

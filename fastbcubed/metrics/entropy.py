@@ -185,8 +185,8 @@ def expected_mutual_info(expected: float, fixed: bool) -> float:
     sums=("entropies",),
     **LOSS,
     source="Meila 2003",
-    use="Use this score if you want a metric distance between partitions in bits: it is the sum of cluster_entropy and"
-    " class_entropy.",
+    use="Use this score if you want a distance between partitions that is a metric and measured in bits: it is the sum"
+    " of cluster_entropy and class_entropy.",
     caution="The score has no fixed upper bound (it can reach the logarithm of the number of items): do not compare"
     " its values across data sets.",
     example="""
@@ -397,7 +397,8 @@ of_code_lengths = partial(
 
 
 @of_code_lengths(
-    "H(C|K) + (1 / n) sum over predicted clusters of size b of log2 binomial(b + c - 1, c - 1), for c true clusters",
+    "H(C|K) + (1 / n) sum over predicted clusters of size b of log2 binomial(b + c - 1, c - 1), where c is the number"
+    " of true clusters",
     **WHOLE,
     **LOSS,
     caution="The score is in bits and has no fixed upper bound: do not compare its values across data sets.",
@@ -414,8 +415,8 @@ def dom_q0(of_truth: float, of_prediction: float, n_items: int) -> float:
 
 
 @of_code_lengths(
-    "1 / (n D) sum over true clusters of size a of log2 binomial(a + c - 1, c - 1), with D = dom_q0, for c true"
-    " clusters; the score is 1 if there is only one true cluster",
+    "1 / (n D) sum over true clusters of size a of log2 binomial(a + c - 1, c - 1), with D = dom_q0, where c is the"
+    " number of true clusters; the score is 1 if there is only one true cluster",
     **SHARE,
     caution="The score is not linear in the number of errors, and few readers know it.",
     worked="(log2(3) + log2(3)) / 4 / 1.4387",

@@ -49,7 +49,7 @@ class PairSums(NamedTuple):
 def pair_counts(contingency: Contingency, pool: Pool) -> PairCounts:
     """Return the confusion matrix of all pairs of items.
 
-    Raises MetricError if items have weights and are not kept, since cells alone lack the squares of the weights.
+    Raises MetricError if items have weights and are not kept, because cells do not contain the squares of the weights.
     """
     sums = (_weigh_pairs if contingency.weighted else _count_pairs)(contingency, pool)
     tp = _weight_together(contingency, sums, pool) if sums.tp is None else sums.tp

@@ -811,7 +811,8 @@ public(
         replace(
             entropy["v_measure"],
             summary="Homogeneity, completeness and their harmonic mean.",
-            definition=f"h = 1 - H(C|K) / H(C), c = 1 - H(K|C) / H(K), each 1 where it is 0 / 0, and {V_OF_BETA}",
+            definition=f"h = 1 - H(C|K) / H(C) or, if H(C) = 0, 1; c = 1 - H(K|C) / H(K) or, if H(K) = 0, 1; and"
+            f" {V_OF_BETA}",
         ),
         "homogeneity_completeness_v_measure",
         option=WEIGHT_OF_COMPLETENESS,

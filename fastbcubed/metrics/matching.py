@@ -237,7 +237,7 @@ def closest_cluster_f1(true: Fit, pred: Fit) -> float:
 
 # Others
 @matching.of_sums(
-    "sqrt(K M) / V, where K true and M predicted clusters overlap in V cells",
+    "sqrt(K M) / V, where K and M are the numbers of true and predicted clusters, and V is the number of cells",
     of="clusters",
     source="Talburt et al. 2007",
     note=COUNTS,
@@ -289,9 +289,10 @@ def k_measure(p: Floats | float, r: Floats | float, beta: float) -> Floats | flo
     source="van Dongen 2000",
     labelled_only=True,
     weights_inside=True,
-    use="Use this score if you want a metric distance that counts moves of items; basic_merge_distance counts splits"
-    " and merges of whole clusters.",
-    caution="The score is in the unit of the weights: do not compare its values across data sets of different sizes.",
+    use="Use this score if you want a distance between partitions that is a metric and counts moved items;"
+    " basic_merge_distance counts splits and merges of whole clusters.",
+    caution="The score is a number of items or a total weight: do not compare its values across data sets of different"
+    " sizes.",
     worked="2 * 4 - (2 + 1) - (2 + 1)",
     example="""
     >>> split_join(list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])  # 2 * 8 - (2 + 2 + 2) - (2 + 2)

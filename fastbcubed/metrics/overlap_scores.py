@@ -253,7 +253,7 @@ def omega(all_pairs: int, same: int, expected: int) -> float:
 
 @of_entropies(
     "1 - ((mean over true clusters of H(X|Y) / H(X)) + mean over predicted clusters of H(X|Y) / H(X)) / 2,"
-    f" {TOLD}; 0/0 is 1",
+    f" {TOLD}; 0/0 counts as 1",
     source="Lancichinetti et al. 2009",
     use="Use this score to compare with papers on overlapping communities that report the original overlapping NMI;"
     " otherwise use onmi_max.",
@@ -277,7 +277,7 @@ def onmi_lfk(true: Left, pred: Left) -> float:
 
 @of_entropies(
     "(sum over clusters of both sides of H(X) - H(X|Y)) / (2 max(sum over true clusters of H(X), sum over predicted"
-    f" clusters of H(X))), {TOLD}; 0/0 is 1 for identical clusterings, else 0",
+    f" clusters of H(X))), {TOLD}; 0/0 counts as 1 for identical clusterings, else as 0",
     **MCDAID,
     worked="((2 - 1.3774) + (1.6226 - 1)) / 2 / 2",
     example="""
@@ -293,7 +293,7 @@ def onmi_max(true: Left, pred: Left) -> float:
 
 @of_entropies(
     "(sum over clusters of both sides of H(X) - H(X|Y)) / sum over clusters of both sides of H(X),"
-    f" {TOLD}; 0/0 is 1 for identical clusterings, else 0",
+    f" {TOLD}; 0/0 counts as 1 for identical clusterings, else as 0",
     **MCDAID,
     worked="((2 - 1.3774) + (1.6226 - 1)) / 2 / ((2 + 1.6226) / 2)",
     example="""

@@ -264,8 +264,8 @@ def pair_fowlkes_mallows(tp: Number, fp: Number, fn: Number, tn: Number) -> Numb
     high=inf,
     best="lower",
     source="Mirkin 1996",
-    use="Use this score if you want a metric distance between partitions that counts pairs; variation_of_information is"
-    " a metric distance in bits.",
+    use="Use this score if you want a distance between partitions that is a metric and counts pairs;"
+    " variation_of_information is a metric in bits.",
     caution="The score is a number of pairs, which grows with the data: do not compare its values across data sets.",
     example="""
     >>> mirkin(list("aaabb"), [1, 1, 2, 2, 2])  # 2 * (2 + 2)

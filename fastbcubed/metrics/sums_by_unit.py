@@ -191,7 +191,7 @@ def effective_units(by_unit: ArrayLike, function: Callable[[Floats], float]) -> 
 def effective_number(
     totals: Floats, squares: Floats, function: Callable[[Floats], float], n_units: float
 ) -> float:
-    """Return the effective number of units from totals over units of amounts and of their squares.
+    """Return the effective number of units from the totals of values and of squared values over units.
 
     Totals of 0 are replaced by small numbers: a score without errors of some kind also depends on the sums that it is
     a share of.

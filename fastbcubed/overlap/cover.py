@@ -41,7 +41,7 @@ class Covered(NamedTuple):
     """Two overlapping clusterings, as returned by `build_cover`.
 
     `alignment` aligns the items by their sets of clusters, `coverage` counts rows of memberships, `grouped` has the
-    cell of each item, and `names` the labels of each side's clusters.
+    cell of each item, and `names` has the labels of each side's clusters.
     """
 
     alignment: Alignment
@@ -66,7 +66,7 @@ class ClusterNames:
 def build_cover(pair: Pair, policies: Policies, pool: Pool, *, weighting: str, max_pairs: float) -> Covered:
     """Gather, align and group the items of two overlapping clusterings, and score their cells.
 
-    The pair must have a row per membership.
+    The pair must have one row per membership.
     """
     true, pred = gather(pair.first, policies, pool)
     alignment = align(
@@ -121,7 +121,7 @@ def build_cover(pair: Pair, policies: Policies, pool: Pool, *, weighting: str, m
 
 
 def _codes(true: Gathered, pred: Gathered, alignment: Alignment, pool: Pool) -> tuple[Int64s, Int64s]:
-    """Return the set of each aligned item on both sides, -1 where a side lacks the item."""
+    """Return the set of each aligned item on both sides, -1 where a side does not have the item."""
     if alignment.coverage.n_common == len(alignment):
         return alignment.true_keys, alignment.pred_keys
     rows = alignment.true_rows, alignment.pred_rows
@@ -154,8 +154,8 @@ def item_cells(sets: Memberships, true: Int64s, pred: Int64s, n_pred: int, pool:
     """Assign numbers to pairs of a true and a predicted set, in order of the true set's first cluster, then of the set.
 
     Items are partitioned by their true set; each part is sorted and numbered within the cache. `sets` are the true
-    sets, and `n_pred` is the number of predicted ones. `true` and `pred` (n_items,) are -1 where a side lacks the
-    item.
+    sets, and `n_pred` is the number of predicted ones. `true` and `pred` (n_items,) are -1 where a side does not have
+    the item.
     """
     if not len(sets):
         none = np.empty(0, np.int64)
@@ -320,8 +320,8 @@ class Cover(Contingency):
     """The cells of two overlapping clusterings, and the hits and misses of their items.
 
     Attributes are those of a contingency, except that a cell may have any number of clusters on each side. `fp` and
-    `fn` are proportional: the weight of an item's wrong mates divided by that of its right ones, times the weight of
-    its cell.
+    `fn` are proportional: for an item, the weight of wrong mates divided by the weight of right mates, times the weight
+    of the item's cell.
     """
 
     overlapping = True
@@ -393,7 +393,7 @@ class Cover(Contingency):
     def proportions(
         self, others: Floats, cells: Int64s | slice = slice(None)
     ) -> tuple[Floats, Floats, Floats]:
-        """Return tp, fp and fn of items of some cells, up to a factor; `others` is the mass of each one's own cell."""
+        """Return tp, fp and fn of items of some cells, up to a factor; `others` are the weights of the items' cells."""
         hit_pred, miss_pred, hit_true, miss_true = self.sums(others, cells)
         alike = np.divide(hit_pred, hit_true, out=np.ones(hit_pred.size), where=hit_true > 0)
         return hit_pred, miss_pred, miss_true * alike
@@ -511,10 +511,10 @@ class Cover(Contingency):
 
     @cached_property
     def charges(self) -> dict[str, Floats]:
-        """The loss charged to each cluster, by side: of precision to predicted clusters, of recall to true clusters.
+        """The loss charged to each cluster: loss of precision to predicted clusters, loss of recall to true clusters.
 
-        The loss of a pair of items is divided equally among the clusters of the side that both share. The sum over all
-        clusters is the loss of all items. The definition of charges is our own.
+        The loss of a pair of items is divided equally among the clusters of the side that both items share. The sum
+        over all clusters is the loss of all items. This library defines the charges.
         """
         n = self.n_cells
         lost = self.sides.charges(n)
@@ -536,11 +536,11 @@ class Cover(Contingency):
         return np.bincount(codes, minlength=self.members(side).n_clusters)
 
     def mates(self, side: str) -> NDArray[np.integer]:
-        """Return the number of items that share a cluster of this side with an item of each cell, itself included."""
+        """Return the number of mates on this side of an item of each cell, counting the item itself."""
         return self.shares.mates[:, 1 if side == "true" else 0]
 
     def unlabelled_mates(self) -> tuple[Int64s, Floats, Int64s] | None:
-        """Return number and proportional mass of prediction-only mates by cell, and the cells; None if none."""
+        """Return number and proportional weight of prediction-only mates by cell, and the cells; None without mates."""
         return None if self._unlabelled is None else (*self._unlabelled, np.arange(self.n_cells))
 
     @cached_property
@@ -557,9 +557,10 @@ class Cover(Contingency):
 def likeness(sides: Sides, similarity: str) -> tuple[Floats, Floats, Floats]:
     """Return the similarity of each pair of overlapping clusters, and the best similarity of each cluster.
 
-    For clusters of weights a and b that share the weight w, of N in all: Jaccard is w / (a + b - w), F1 is 2 w / (a +
-    b), Rand is 1 - (a + b - 2 w) / N. Only Rand is not 0 for clusters without shared items; the most similar of these
-    is the smallest. Clusters with the same items have a similarity of exactly 1.
+    For clusters of weights a and b whose shared items have the weight w, and a total weight N: Jaccard is w / (a + b -
+    w), F1 is 2 w / (a + b), Rand is 1 - (a + b - 2 w) / N. Only Rand is not 0 for clusters without shared items, and
+    among such clusters, the smallest one is the most similar. Clusters with the same items have a similarity of exactly
+    1.
     """
     table = sides.overlaps
     sizes_true, sizes_pred = (sizes.weight for sizes in sides.sizes)

@@ -174,7 +174,7 @@ class Totals(NamedTuple):
 
 
 class OverlapTable(NamedTuple):
-    """The overlaps: the items that each true cluster shares with each predicted cluster, where it shares any."""
+    """The overlaps: the items that a true and a predicted cluster share, for every pair of clusters that share any."""
 
     bounds: Counts  #: where the overlaps of each true cluster begin; shape (n_true + 1,)
     pred: NDArray[np.integer]  #: the predicted cluster of each overlap; shape (n_overlaps,)
@@ -190,7 +190,7 @@ class OverlapTable(NamedTuple):
 
 
 class Common(NamedTuple):
-    """The items that each true cluster of a cell shares with the cell's predicted clusters, summed over the latter."""
+    """The items that each true cluster of a cell shares with the cell's predicted clusters, summed over these."""
 
     bounds: Counts  #: where the true clusters of each cell begin; shape (n_cells + 1,)
     sizes: Totals  #: the shared items and their weight, without the items of the cell; shape (n_memberships,)
@@ -410,7 +410,7 @@ class Sides:
     def charges(self, n_scored: int) -> Floats:
         """Return the losses of the items of the first `n_scored` cells through each of their clusters.
 
-        For each cell, true clusters come first, then predicted ones; see `charge_clusters`. The cost is that of
+        For each cell, true clusters come first, then predicted ones; see `charge_clusters`. The run time is that of
         `shares`.
         """
         items, rows, close, overlaps = self._items, self.rows, self.close, self.overlaps
@@ -440,8 +440,9 @@ class Sides:
 
         Notes
         -----
-        The cost is the sum over cells of true times predicted clusters, plus the mates counted by `visits`. The
-        index is dropped afterwards: it takes more memory than the shares, and is rebuilt in a fraction of the time.
+        The run time is proportional to the sum over cells of the number of true times predicted clusters, plus the
+        number of mates counted by `visits`. The index is dropped afterwards, because it takes more memory than
+        the shares and can be rebuilt in a fraction of the run time.
         """
         parts, mates = buffers.empty((n_scored, 4), np.float64), buffers.empty((n_scored, 2), np.int64)
         items, rows, close, common, clusters = self._items, self.rows, self.close, self.common, self._clusters

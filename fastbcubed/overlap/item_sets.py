@@ -86,7 +86,7 @@ def item_sets(
 
 
 def signatures(members: Memberships, pool: Pool) -> Signatures:
-    """Return a code for each item's set of clusters; the cost is linear in the memberships."""
+    """Return a code for each item's set of clusters; the run time is linear in the number of memberships."""
     begins, n_clusters = members.offsets[:-1], members.n_clusters
     alone, several = np.flatnonzero(members.counts == 1), np.flatnonzero(members.counts > 1)
     found = np.full(len(members), -1)
@@ -251,7 +251,7 @@ def _gather(clustering: Clustering, side: Side, item_keys: Int64s | None, pool: 
 
 
 def _clusters(side: Side, item_keys: Int64s | None, pool: Pool) -> tuple[Int64s, Int64s]:
-    """Return the cluster of each row, -1 for none, and a row of each cluster; an item made a singleton gets its own."""
+    """Return the cluster of each row, -1 for none, and a row of each cluster; singletons of policies get new ones."""
     special = either(side.absent, side.alone)
     if special is None:
         return number(side.labels, pool)

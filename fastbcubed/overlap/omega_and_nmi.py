@@ -119,8 +119,8 @@ class _Distinct(NamedTuple):
 def shared_clusters(sides: Sides, max_pairs: float = MAX_PAIRS) -> SharedClusters:
     """Count pairs of items by the number of clusters that they share; items may be in no cluster.
 
-    Two cells are compared within a cluster, or within a true and a predicted cluster, only if they also are in a
-    larger cluster. The cost is the number of these pairs, plus a term linear in the memberships. Raises
+    Two cells are compared within a cluster, or within a true and a predicted cluster, only if they are also in a larger
+    cluster. The run time is proportional to the number of these pairs plus the number of memberships. Raises
     TooMuchWorkError if there are more than `max_pairs` pairs.
     """
     found, n_items = _Distinct.of(sides, max_pairs), int(sides.n.sum())
