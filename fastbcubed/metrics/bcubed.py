@@ -351,7 +351,7 @@ def markedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def mcc(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of Matthews' correlation coefficient."""
+    """Mean over items of the Matthews correlation coefficient of an item's confusion matrix."""
     differ = np.not_equal(fp + fn, 0)
     tp, fp, fn, tn = _scaled(tp, fp, fn, tn)
     above = tp * tn - fp * fn

@@ -130,7 +130,7 @@ def _worked(name: str, working: str, value: str) -> str:
     **GOOD,
 )
 def good_split_rate(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's baseline cluster that was rightly split off from the item."""
+    """Mean share of an item's baseline cluster that was rightly split off from the item."""
     return of.good_split / (of.stable + of.split)
 
 
@@ -142,7 +142,7 @@ def good_split_rate(of: ItemSets) -> Floats:
     **BAD,
 )
 def bad_split_rate(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's baseline cluster that was wrongly split off from the item."""
+    """Mean share of an item's baseline cluster that was wrongly split off from the item."""
     return of.bad_split / (of.stable + of.split)
 
 
@@ -154,7 +154,7 @@ def bad_split_rate(of: ItemSets) -> Floats:
     **GOOD,
 )
 def good_merge_rate(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's experiment cluster that was rightly merged with the item."""
+    """Mean share of an item's experiment cluster that was rightly merged with the item."""
     return of.good_merge / (of.stable + of.merged)
 
 
@@ -166,7 +166,7 @@ def good_merge_rate(of: ItemSets) -> Floats:
     **BAD,
 )
 def bad_merge_rate(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's experiment cluster that was wrongly merged with the item."""
+    """Mean share of an item's experiment cluster that was wrongly merged with the item."""
     return of.bad_merge / (of.stable + of.merged)
 
 

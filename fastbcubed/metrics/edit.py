@@ -17,8 +17,8 @@ of_moves = partial(edit.of_sums, of=("clusters", "majorities"))
 
 @of_moves(
     "(n - sum over predicted clusters of max over its cells of w) + (M - m), where n is the number of items, w is the"
-    " number of items in a cell, M is the number of predicted clusters, and m is the number of predicted clusters that"
-    " can each be assigned a different true cluster that contains one of their largest cells",
+    " number of items in a cell, M is the number of predicted clusters, and m is the largest number of predicted"
+    " clusters that can each be assigned a different true cluster that contains one of their largest cells",
     source="Pantel and Lin 2002",
     note=STEPS,
     use="Use this score to measure how many merges of two clusters and moves of single items turn the prediction into"

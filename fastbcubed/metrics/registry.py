@@ -35,7 +35,7 @@ FAMILIES = {
     "pointwise": "Pointwise scores: means over items",
     "bcubed": "BCubed and its variants",
     "elm": "ELM: BCubed without the item itself",
-    "pairs": "Scores of pairs of items",
+    "pairs": "Pairwise scores",
     "matching": "Matching of clusters",
     "entropy": "Information and entropy",
     "edit": "Edit distances",
