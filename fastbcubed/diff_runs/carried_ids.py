@@ -199,16 +199,22 @@ def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
     )
 
 
+def matching_bytes(ev: Evaluation) -> tuple[int, int]:
+    """Return the bytes that are held for clusters, and for the cells of those that changed if matched all at once."""
+    table = ev.contingency
+    of_cluster = 2 * code_type(table).itemsize + 1 + bytes_of_label(ev.kept)
+    return sum(table.n_codes.values()) * of_cluster, (table.n_cells - table.n_exact) * CELL_BYTES
+
+
 class _Budget:
     """The memory for cells that changed: all are matched at once, or as many as fit within the limit."""
 
     def __init__(self, ev: Evaluation) -> None:
-        table, kept = ev.contingency, ev.kept
+        kept = ev.kept
         self.directory = None if kept.ranges is None else kept.ranges.directory
         self._limit = kept.memory_limit
-        of_cluster = 2 * code_type(table).itemsize + 1 + bytes_of_label(kept)
-        self._held = sum(table.n_codes.values()) * of_cluster - BESIDE
-        self._cells = (table.n_cells - table.n_exact) * CELL_BYTES
+        of_clusters, self._cells = matching_bytes(ev)
+        self._held = of_clusters - BESIDE
         self.n_batches = 1
         if self._limit is None:
             return

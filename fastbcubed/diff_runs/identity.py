@@ -24,6 +24,7 @@ from fastbcubed.diff_runs.carried_ids import (
     carry,
     code_type,
     labels_are_numbers,
+    matching_bytes,
     or_null,
     scored_clusters,
     stability,
@@ -191,9 +192,14 @@ def tables_of_ids(
 
 
 def _require_room(ev: Evaluation, needed: int) -> None:
-    """Raise OptionError if whole tables of ids, for which this many bytes are needed, exceed the memory limit."""
-    if ev.contingency.has_cells and not ev.contingency.overlapping:
-        require_within(ev.kept.memory_limit, needed - BESIDE, "stable ids", "cells and clusters")
+    """Raise OptionError if whole tables of ids, for which this many bytes are needed, exceed the memory limit.
+
+    The error names a limit that suffices even if all clusters that changed are connected, and so matched at once.
+    """
+    limit, cells = ev.kept.memory_limit, ev.contingency
+    if limit is None or needed - BESIDE <= limit or not cells.has_cells or cells.overlapping:
+        return
+    require_within(limit, max(needed, sum(matching_bytes(ev))) - BESIDE, "stable ids", "cells and clusters")
 
 
 def _n_tables(ev: Evaluation, n_appeared: int) -> int:
