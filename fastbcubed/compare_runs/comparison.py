@@ -170,8 +170,8 @@ class Comparison(ComparedRuns):
     def units(self) -> Units:
         """Number and effective number of independent units of all runs, and the weight share of the largest unit.
 
-        Standard errors may be based on the units of only two runs, which are more numerous than the units of all runs;
-        see `deltas`.
+        The standard error of a difference may be based on the units of only the two runs compared. There are more of
+        these units, because two runs connect fewer items than all runs do; see `deltas`.
 
         Raises
         ------

@@ -263,7 +263,8 @@ def check_constraints(
     checks : str or iterable of str, optional
         One or more names from `CHECKS`; all by default.
     greater_is_better : bool, optional
-        Whether higher values of a function are better; True by default. Omit this argument for a score given by name.
+        If the score is a function, whether its higher values are better; True by default. Omit this argument for a
+        score given by name.
     n_random : int
         Number of random instances per check.
     seed : int

@@ -289,7 +289,7 @@ def _perfect_match() -> tuple[ArrayLike, ...]:
 def homogeneity(
     first: int = 3, second: int = 2, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0
 ) -> Instance:
-    """Make an instance in which a cluster of exactly two classes is worse than its two pure parts.
+    """Make an instance in which a cluster of exactly two classes should score worse than its two pure parts.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of an item's true cluster that was found with the item."""
+    """Mean over items of the share of an item's true cluster that is in the item's predicted cluster."""
     return tp / (tp + fn)
 
 
@@ -84,7 +84,7 @@ def recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def f1(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
-    """F1 of mean precision and mean recall (harmonic mean)."""
+    """F1: the harmonic mean of mean precision and mean recall."""
     return f_measure(p, r)
 
 
@@ -224,7 +224,7 @@ def over_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def under_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of an item's true cluster that was not found with the item."""
+    """Mean over items of the share of an item's true cluster that is missing from the item's predicted cluster."""
     return fn / (tp + fn)
 
 
@@ -242,7 +242,7 @@ def under_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of all items that are correctly put into an item's cluster or kept out of it."""
+    """Mean over items of the share of all items that are correctly put into, or kept out of, the item's cluster."""
     right = tp + tn
     return right / (right + (fp + fn))
 

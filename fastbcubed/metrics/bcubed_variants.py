@@ -275,7 +275,7 @@ def beyond_chance(loss: float, expected: float, same: bool) -> float:
     """,
 )
 def chance_bcubed_precision(of_precision: float, of_recall: float, same: bool) -> float:
-    """BCubed precision expected by chance if items are shuffled among clusters of the same sizes."""
+    """BCubed precision expected by chance if the labels of one side are shuffled."""
     return 1.0 - of_precision
 
 
@@ -295,7 +295,7 @@ def chance_bcubed_precision(of_precision: float, of_recall: float, same: bool) -
     """,
 )
 def chance_bcubed_recall(of_precision: float, of_recall: float, same: bool) -> float:
-    """BCubed recall expected by chance if items are shuffled among clusters of the same sizes."""
+    """BCubed recall expected by chance if the labels of one side are shuffled."""
     return 1.0 - of_recall
 
 
@@ -308,7 +308,7 @@ def chance_bcubed_recall(of_precision: float, of_recall: float, same: bool) -> f
     " predicted clusters are singletons.",
     worked="(2/3 - 2/3) / (1 - 2/3)",
     example="""
-    Here, precision is 3/4, which is also its expected value for shuffled items.
+    Here, precision is 3/4, which is also its expected value for shuffled labels.
 
     >>> adjusted_bcubed_precision(list("aaab"), [1, 1, 2, 2])  # (3/4 - 3/4) / (1 - 3/4)
     0.0
@@ -317,7 +317,7 @@ def chance_bcubed_recall(of_precision: float, of_recall: float, same: bool) -> f
 def adjusted_bcubed_precision(
     of_precision: float, of_recall: float, same: bool, over: float, under: float
 ) -> float:
-    """BCubed precision adjusted for chance: 0 is the expected value for shuffled items, and 1 is the maximum."""
+    """BCubed precision adjusted for chance: 0 is the expected value for shuffled labels, and 1 is the maximum."""
     return beyond_chance(over, of_precision, same)
 
 
@@ -338,7 +338,7 @@ def adjusted_bcubed_precision(
 def adjusted_bcubed_recall(
     of_precision: float, of_recall: float, same: bool, over: float, under: float
 ) -> float:
-    """BCubed recall adjusted for chance: 0 is the expected value for shuffled items, and 1 is the maximum."""
+    """BCubed recall adjusted for chance: 0 is the expected value for shuffled labels, and 1 is the maximum."""
     return beyond_chance(under, of_recall, same)
 
 

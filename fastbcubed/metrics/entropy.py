@@ -175,7 +175,7 @@ def mutual_info(true: float, pred: float, true_given_pred: float, pred_given_tru
     """,
 )
 def expected_mutual_info(expected: float, fixed: bool) -> float:
-    """Mutual information, in bits, expected by chance if items are shuffled among clusters of the same sizes."""
+    """Mutual information, in bits, expected by chance if the labels of one side are shuffled."""
     return expected * BITS
 
 
@@ -377,7 +377,7 @@ def ami(
     fixed: bool,
     average: str = "arithmetic",
 ) -> float:
-    """Mutual information adjusted for chance: 0 is the expected value for shuffled items, and 1 is the maximum."""
+    """Mutual information adjusted for chance: 0 is the expected value for shuffled labels, and 1 is the maximum."""
     most = norm(true, pred, pred_given_true, average)
     if true_given_pred == 0 == pred_given_true:
         return 1.0

@@ -210,7 +210,7 @@ def rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     also={"adjusted_rand_score": Page(note=LIKE_SKLEARN)},
 )
 def adjusted_rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Rand index adjusted for chance: 0 is the expected value for shuffled items, and 1 is the maximum."""
+    """Rand index adjusted for chance: 0 is the expected value for shuffled labels, and 1 is the maximum."""
     return share(2 * (tp * tn - fp * fn), (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn))
 
 
