@@ -109,8 +109,8 @@ def evaluate(
     nulls : {"raise", "singleton", "drop"}
         Policy for items with a null cluster. "drop" treats an item with a null cluster as missing from the side with
         the null, so `unmatched` applies. "drop" is the usual choice with `table`, where the label of an item is null on
-        a side without the item. Unless `overlapping`, it is an error if one side gives an item two clusters, or both a
-        null and a cluster.
+        a side without the item. Unless `overlapping` is true, it is an error if one side gives an item two
+        clusters, or both a null and a cluster.
     duplicates : {"raise", "drop"}
         Policy for rows that repeat an earlier row.
     noise : object, optional

@@ -122,7 +122,7 @@ def diff(
         the items on both sides. Under any policy, the result reports how many items and clusters have disappeared, and
         how many are new. An item missing from a clustering that was built from links is a singleton of that clustering
         by default. "outside" is for new items, which then count as merged with the items they are clustered with, but
-        have no rates of their own. A truth that labels new items can judge merges with new items.
+        have no rates of their own. If the truth labels new items, merges with them can be judged, too.
     unlabelled : {"drop", "outside"}
         Policy for items without a true label when the change is judged. "drop" removes unlabelled items from all
         clusters. "outside", for complete true clusters, treats unlabelled items as belonging with no other item.

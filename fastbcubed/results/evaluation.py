@@ -167,11 +167,11 @@ class Evaluation(EvaluationData):
         -------
         Interval
             The ends low and high of an interval based on Student's t. The fewer units account for the error, the fewer
-            the degrees of freedom. The interval for a rate is symmetric in the log odds; the interval for a mean over
-            items is also no wider than Wilson's interval for the effective number of units. A score at an end of its
-            range has a one-sided interval, which allows for units with other scores outside the sample. The ends are
-            NaN if all items are in one unit. The ends are also NaN for a score of 0 without an upper limit, such as 0
-            wrong pairs, because the data do not show how large the score could be.
+            the degrees of freedom. The interval for a score between 0 and 1 is symmetric on the log-odds scale; for a
+            mean over items, it is also no wider than Wilson's interval for the effective number of units. A score at an
+            end of its range has a one-sided interval, which allows for units with other scores outside the sample. The
+            ends are NaN if all items are in one unit. The ends are also NaN for a score of 0 without an upper limit,
+            such as 0 wrong pairs, because the data do not show how large the score could be.
 
         Examples
         --------

@@ -233,8 +233,8 @@ class Sweep(Result):
 
         The score at the best threshold is partly due to chance; on other data, the same threshold tends to score lower.
         The units of `curve` are resampled, and the score at the best threshold of each resample is compared with the
-        score at the same threshold on all data. Thresholds that are too weak for the units are ignored, unless the best
-        threshold is one of them.
+        score at the same threshold on all data. Thresholds weaker than the one that defines the units are ignored,
+        unless the best threshold is one of them.
 
         Parameters
         ----------
@@ -474,7 +474,7 @@ class Sweep(Result):
         Parameters
         ----------
         threshold : float
-            Any number; links whose score equals the number are also used.
+            Any number; links whose score equals the threshold are kept.
 
         Returns
         -------
@@ -564,9 +564,9 @@ class Sweep(Result):
             Conditions, as for `best`, which each slice has to meet separately.
         errors : bool
             Whether to add the standard errors of the scores and of the cost, as columns such as cost_se, and n_units.
-            The units are those of `curve`; at thresholds that are too weak for the units, errors are null, with a
-            warning. The standard errors do not allow for the choice of thresholds on the same items, so a cost of two
-            standard errors may be due to chance.
+            The units are those of `curve`; at thresholds weaker than the one that defines the units, errors are null,
+            with a warning. The standard errors do not allow for the choice of thresholds on the same items, so a cost
+            of two standard errors may be due to chance.
 
         Returns
         -------
@@ -833,7 +833,7 @@ class Sweep(Result):
         Parameters
         ----------
         path : path, optional
-            The file to write; by default, none. The report is always returned, and a notebook displays the report.
+            The file to write; by default, none. The report is always returned, and notebooks display it.
         score, where
             The score that determines the best threshold, and conditions, as for `best`. By default, F1 or, for a loaded
             sweep, the score and conditions saved with it.
