@@ -65,7 +65,7 @@ def evaluate(
     threads: int | None = None,
     progress: Progress = None,
 ) -> Evaluation:
-    """Score a clustering against the truth: overall, by cluster, by slice, by item.
+    """Score a clustering against the truth: overall, by cluster, by slice and by item.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def evaluate(
         to the process. CSV or JSON lines that need more memory than the limit raise an error, even if no engine is
         named. With ``engine="memory"``, any input that needs more memory than the limit raises an error.
     spill_dir : path, optional
-        Directory for the disk engine's spilled files, which are removed at the end; /var/tmp by default.
+        Directory for the disk engine's spill files, which are deleted when the call ends; /var/tmp by default.
     threads : int, optional
         Number of threads; by default, the number of cores of the process. Scores do not depend on the number of
         threads.
@@ -327,7 +327,7 @@ def contingency(
 
 
 def extended_bcubed(truth: Any, prediction: Any, *, weight: Any = None, **options: Any) -> Evaluation:
-    """Score an overlapping clustering by Extended BCubed: overall, by cluster, by slice, by item.
+    """Score an overlapping clustering by Extended BCubed: overall, by cluster, by slice and by item.
 
     Parameters
     ----------
@@ -393,7 +393,7 @@ def cice_bcubed(
     similarity: Similarity = "jaccard",
     **options: Any,
 ) -> Evaluation:
-    """Score an overlapping clustering by CICE-BCubed: overall, by cluster, by slice, by item.
+    """Score an overlapping clustering by CICE-BCubed: overall, by cluster, by slice and by item.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ def _of_one_side(table: Contingency, side: str) -> dict[str, float]:
 
 
 def changes(ev: Evaluation) -> pa.Table:
-    """Return the table of the outcomes of clusters, with the numbers of clusters and items."""
+    """Return a table of cluster outcomes, with the number of clusters and items for each outcome."""
     outcomes = ev._outcomes
     if outcomes is None:
         raise not_defined()

@@ -85,7 +85,7 @@ def diff(
     threads: int | None = None,
     progress: Progress = None,
 ) -> Diff:
-    """Compare one clustering with another: changes overall, by cluster, by slice, by item.
+    """Compare one clustering with another: changes overall, by cluster, by slice and by item.
 
     No truth is needed. With a truth, the diff also says which changes are right.
 
@@ -151,7 +151,7 @@ def diff(
     memory_limit : int or str, optional
         Bytes that the disk engine may use. With a truth, rows that need more memory than the limit raise an error.
     spill_dir : path, optional
-        Directory for the disk engine's spilled files.
+        Directory for the disk engine's spill files.
     threads : int, optional
         Number of threads; by default, the number of cores of the process. Scores do not depend on the number of
         threads.

@@ -341,7 +341,7 @@ def slopes_of_iq(delta: Floats, good: Floats, bad: Floats, beta: float) -> tuple
     **GOOD,
 )
 def iq(delta: Floats | float, good: Floats | float, bad: Floats | float, beta: float) -> Floats | float:
-    """Improvement in Jaccard distance to the truth, divided by the change's size; 1 for a change straight to the truth."""
+    """Improvement in Jaccard distance to the truth, divided by the size of the change; 1 is straight to the truth."""
     size = np.asarray(good + bad, np.float64)
     found = np.full(size.shape, np.nan)
     np.divide(np.subtract(0.0, delta), size, out=found, where=size > 0)  # negation would give -0.0 for 0.0

@@ -675,7 +675,7 @@ def estimate_pairs(
         path, arrays or tuples), each with two items and a verdict in the same words as in the column "verdict".
         Labelled pairs without a verdict are ignored, and each pair may occur only once.
     prediction : Clustering, table, path or dict, or dict of str to one of these, optional
-        The clustering to score, or several runs by name. If an item of a pair is in no cluster, both items count as
+        The clustering to score, or several runs by name. If an item of a pair is in no cluster, the two items count as
         being in different clusters.
     left, right : str or list of str, optional
         Columns of the two items of labelled pairs, as for `Clustering.from_links`.

@@ -792,7 +792,7 @@ class Sweep(Result):
         score, where
             The score that determines the best threshold, and conditions, as for `best`.
         chosen : Chosen, optional
-            The result of `chosen`, to be saved and shown too; it then determines the best threshold that is saved.
+            The result of `chosen` to save with the sweep; if given, its threshold is saved as the best threshold.
         merges : int, optional
             Number of costliest merges at the best threshold that ``fastbcubed show`` lists.
         stages : bool
