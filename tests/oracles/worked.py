@@ -197,33 +197,113 @@ DEGENERATE = {
     ),
 }
 
-CHAINS = ["12345", "67", "89ABC"]  # Bagga and Baldwin
+
+def of_scorer(key, response, **expected):
+    """Return a test case of the CoNLL scorer, from its TestCases.README: precision, recall, perhaps F1 by score."""
+    figures = {
+        f"{stem}_{figure}": value
+        for stem, known in expected.items()
+        for figure, value in zip(("precision", "recall", "f1"), known, strict=False)
+    }
+    return from_lists(key, response), figures
+
+
+KEY = ["a", "bc", "def"]
 COREFERENCE_CASES = {
-    "missing and spurious items": (
-        from_lists(["a", "bc", "def"], ["a", "bcx", "dy", "z"]),
-        {"coref_bcubed_precision": Fr(17, 42), "coref_bcubed_recall": Fr(5, 9)},
+    "A2": of_scorer(
+        *(KEY, ["a", "de"]),
+        **{"muc": (1, Fr(1, 3)), "coref_bcubed": (1, Fr(7, 18)), "ceaf_m": (1, Fr(1, 2))},
+        **{"ceaf_e": (Fr(9, 10), Fr(3, 5)), "blanc": (1, (Fr(1, 4) + Fr(2, 11)) / 2), "lea": (1, Fr(1, 3))},
     ),
-    "alignment": (
-        from_lists(["a", "bc", "def"], ["a", "de"]),
-        {
-            **{"ceaf_m_precision": 1, "ceaf_m_recall": Fr(1, 2)},
-            **{"ceaf_e_precision": Fr(9, 10), "ceaf_e_recall": Fr(3, 5)},
+    "A3": of_scorer(
+        *(KEY, ["a", "bcx", "defy", "z"]),
+        **{"muc": (Fr(3, 5), 1), "coref_bcubed": (Fr(55, 108), 1), "ceaf_m": (Fr(2, 3), 1)},
+        **{"blanc": ((Fr(4, 9) + Fr(11, 27)) / 2, 1), "lea": (Fr(4, 9), 1)},
+    ),
+    "A4": of_scorer(
+        *(KEY, ["a", "bcx", "dy", "z"]),
+        **{
+            "muc": (Fr(1, 3), Fr(1, 3)),
+            "coref_bcubed": (Fr(17, 42), Fr(5, 9)),
+            "ceaf_m": (Fr(4, 7), Fr(2, 3)),
+        },
+        **{"ceaf_e": (Fr(11, 20), Fr(11, 15)), "lea": (Fr(2, 7), Fr(1, 2))},
+        blanc=((Fr(1, 4) + Fr(5, 17)) / 2, (Fr(1, 4) + Fr(5, 11)) / 2),
+    ),
+    "A5": of_scorer(
+        *(KEY, ["a", "bcxB", "dy", "z"]),
+        **{
+            "muc": (Fr(1, 4), Fr(1, 3)),
+            "coref_bcubed": (Fr(5, 16), Fr(5, 9)),
+            "ceaf_m": (Fr(1, 2), Fr(2, 3)),
+        },
+        **{"blanc": ((Fr(1, 7) + Fr(5, 21)) / 2, (Fr(1, 4) + Fr(5, 11)) / 2), "lea": (Fr(5, 24), Fr(1, 2))},
+    ),
+    "A6": of_scorer(
+        *(KEY, ["a", "bcx", "dy", "Bz"]),
+        **{
+            "muc": (Fr(1, 4), Fr(1, 3)),
+            "coref_bcubed": (Fr(17, 48), Fr(5, 9)),
+            "ceaf_m": (Fr(1, 2), Fr(2, 3)),
+        },
+        **{"ceaf_e": (Fr(11, 20), Fr(11, 15)), "lea": (Fr(1, 4), Fr(1, 2))},
+        blanc=((Fr(1, 5) + Fr(5, 23)) / 2, (Fr(1, 4) + Fr(5, 11)) / 2),
+    ),
+    "A10": of_scorer(
+        *(KEY, "abcdef"),
+        **{
+            "muc": (0, 0),
+            "coref_bcubed": (1, Fr(1, 2)),
+            "blanc": (Fr(11, 30), Fr(1, 2)),
+            "lea": (Fr(1, 6),) * 2,
         },
     ),
-    "links": (from_lists(["ab", "cde"], ["bcx", "de"]), {"blanc_f1": Fr(7, 24)}),
-    "chains, a small error": (
-        from_lists(CHAINS, ["12345", "6789ABC"]),
-        {"coref_bcubed_precision": Fr(16, 21), "coref_bcubed_recall": 1, "coref_bcubed_f1": 0.864865},
+    "A11": of_scorer(
+        *(KEY, ["abcdef"]),
+        **{"muc": (Fr(3, 5), 1), "coref_bcubed": (Fr(7, 18), 1), "blanc": (Fr(2, 15), Fr(1, 2))},
+        lea=(Fr(4, 15), Fr(5, 6)),
     ),
-    "chains, a large error": (
-        from_lists(CHAINS, ["1234589ABC", "67"]),
-        {"coref_bcubed_precision": Fr(7, 12), "coref_bcubed_recall": 1, "coref_bcubed_f1": 0.736842},
+    "A12": of_scorer(
+        *(KEY, "axycdez"),
+        **{"muc": (0, 0), "coref_bcubed": (Fr(4, 7), Fr(13, 36)), "blanc": (Fr(5, 42), Fr(5, 22))},
+        lea=(Fr(1, 7), Fr(1, 6)),
     ),
-    # four in the key, in two pieces: one link of three is missing
-    "a split chain": (from_lists(["abcd"], ["ab", "cd"]), three("muc", 1, Fr(2, 3), Fr(4, 5))),
-    # b is unseen, a piece of its own: one link of two is found
-    "a missing item": (from_lists(["abc"], ["ac"]), three("muc", 1, Fr(1, 2), Fr(2, 3))),
-    # key: 3 items with 1 of 3 links, 4 items with 1 of 6: (1 + 2/3)/7
+    "A13": of_scorer(
+        *(KEY, ["axycdez"]),
+        **{
+            "muc": (Fr(1, 6), Fr(1, 3)),
+            "coref_bcubed": (Fr(6, 49), Fr(17, 36)),
+            "blanc": (Fr(1, 42), Fr(1, 8)),
+        },
+        lea=(Fr(1, 21), Fr(1, 6)),
+    ),
+    "B1": of_scorer(["ab", "cde"], ["bcx", "de"], blanc=(Fr(7, 24),) * 3, lea=(Fr(2, 5), Fr(1, 5))),
+    "C1": of_scorer(
+        ["ab", "cde", "fg"], ["bcx", "de", "fg"], blanc=(Fr(41, 80),) * 3, lea=(Fr(4, 7), Fr(3, 7))
+    ),
+    # Bagga and Baldwin's paper
+    "D1": of_scorer(
+        *(["12345", "67", "89ABC"], ["12345", "6789ABC"]),
+        **{"coref_bcubed": (Fr(16, 21), 1, Fr(32, 37)), "muc": (Fr(9, 10), 1), "lea": (Fr(13, 18), 1)},
+    ),
+    "E1": of_scorer(
+        *(["12345", "67", "89ABC"], ["1234589ABC", "67"]),
+        **{"coref_bcubed": (Fr(7, 12), 1, Fr(14, 19)), "muc": (Fr(9, 10), 1), "lea": (Fr(29, 54), 1)},
+    ),
+    # the paper of MUC
+    "F1": of_scorer(["ABCD"], ["AB", "CD"], muc=(1, Fr(2, 3), Fr(4, 5)), lea=(1, Fr(1, 3))),
+    "J1": of_scorer(["ABC"], ["AC"], muc=(1, Fr(1, 2)), lea=(1, Fr(1, 3))),
+    "K1": of_scorer(["BCDEGHJ"], ["ABC", "DEF", "GHI"], muc=(Fr(1, 2), Fr(1, 2)), lea=(Fr(1, 3), Fr(1, 7))),
+    "L1": of_scorer(
+        ["ABC", "DEFG"], ["AB", "CD", "FGH"], muc=(Fr(1, 2), Fr(2, 5)), lea=(Fr(3, 7), Fr(5, 21))
+    ),
+    # one kind of link only in the key
+    "M3": of_scorer(["abcdef"], ["ab", "cde", "f"], blanc=(1, Fr(4, 15)), lea=(Fr(5, 6), Fr(4, 15))),
+    "M6": of_scorer(["abcdef"], ["ab", "cxy", "z"], blanc=(Fr(1, 4), Fr(1, 15)), lea=(Fr(1, 3), Fr(1, 15))),
+    "N3": of_scorer("abcdef", ["ab", "cde", "f"], blanc=(1, Fr(11, 15)), lea=(Fr(1, 6), Fr(1, 6))),
+    "N4": of_scorer("abcdef", "abcxyz", muc=(0, 0), blanc=(Fr(1, 5), Fr(1, 5)), lea=(Fr(1, 2), Fr(1, 2))),
+    "N6": of_scorer("abcdef", ["ab", "cxy", "z"], blanc=(Fr(2, 11), Fr(2, 15)), lea=(0, 0)),
+    # links of entities, LEA; key: 3 items with 1 of 3 links, 4 items with 1 of 6: (1 + 2/3)/7
     # response: 2 with 1 of 1, 2 with 0 of 1, 4 with 1 of 6: (2 + 2/3)/8
     "links of entities": (
         from_lists(["abc", "defg"], ["ab", "cd", "fghi"]),
