@@ -178,6 +178,10 @@ def test_search_finds(site: Path, browser: Any, words: str, page: str) -> None:
         ("all-singleton-truth", "reference/warnings.html"),  # by its code
         ("component meaning", "reference/glossary.html#term-component"),
         ("record linkage toolkit", "how-to/tools.html#recordlinkage-a-multiindex-of-pairs"),  # one word there
+        (
+            "There is no file nofile.csv. Check the path.",
+            "reference/errors.html#fileformaterror-a-file-is-not-found-damaged-or-in-an-unsupported-format",
+        ),
         ("delta lake", "how-to/tables.html#delta-lake-iceberg-and-hudi"),
         ("time budget", "reference/limits.html#time-limit"),
         (
