@@ -153,7 +153,7 @@ def evaluate(
     spill_dir : path, optional
         Directory for the disk engine's spill files, which are deleted when the call ends; /var/tmp by default.
     threads : int, optional
-        Number of threads; by default, the number of cores of the process. Scores do not depend on the number of
+        Number of threads; by default, the number of available cores. Scores do not depend on the number of
         threads.
     progress : bool or callable, optional
         Whether to show progress on stderr; by default, progress is shown only on a terminal. A callable receives a

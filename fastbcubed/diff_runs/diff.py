@@ -153,7 +153,7 @@ def diff(
     spill_dir : path, optional
         Directory for the disk engine's spill files.
     threads : int, optional
-        Number of threads; by default, the number of cores of the process. Scores do not depend on the number of
+        Number of threads; by default, the number of available cores. Scores do not depend on the number of
         threads.
     progress : bool or callable, optional
         Whether to show progress on stderr; see `evaluate`.

@@ -73,7 +73,7 @@ class Diff(DiffWithIds):
     metrics : list of Metric
         The scores shown in tables.
     errors : Scores
-        Standard errors of the scores over all items, by connected component.
+        Standard errors of the scores over all items, based on connected components.
     summary : dict
         Numbers of items and clusters, and cluster sizes, of each side.
     warnings : list of dict
@@ -153,7 +153,7 @@ class Diff(DiffWithIds):
 
     @property
     def errors(self) -> Scores:
-        """Standard errors of the overall scores, by connected component; see `Evaluation.errors`.
+        """Standard errors of the overall scores, based on connected components; see `Evaluation.errors`.
 
         Standard errors estimate how much a score would vary between samples of similar components; for the given items,
         the scores are exact. Standard errors of scores that judge the change are based on the components of truth,
@@ -267,11 +267,12 @@ class Diff(DiffWithIds):
             items), "merged" (in one cluster together with other items), "split and merged", or "gone" (the experiment
             has none of their items). Clusters of the experiment that contain no item of the baseline are "appeared".
             For clusters that are unchanged, split or merged, n_items and weight count only items on both sides. The
-            column share refers to the total weight of the baseline or, for clusters that appeared, of the experiment.
+            column share is the fraction of the baseline's total weight or, for clusters that appeared, of the
+            experiment's.
 
             With `by`, the first column is the slice, and clusters are counted if they have items in the slice. With
-            `by`, shares refer to the weight of the items listed for the slice, and outcomes that do not occur in a
-            slice are omitted.
+            `by`, shares are fractions of the weight of the items listed for the slice, and outcomes that do not occur
+            in a slice are omitted.
 
         Notes
         -----

@@ -96,7 +96,7 @@ def pair_confusion_matrix(
     sample_weight: ArrayLike | None = None,
     contingency: Contingency | None = None,
 ) -> NDArray[Any]:
-    """Count ordered pairs of items exactly, by whether the true and the predicted clusters of the two items differ.
+    """Count ordered pairs of items exactly: together or apart in the truth, and together or apart in the prediction.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def pair_confusion_matrix(
         If there are no items, if the two sides have different lengths, or if a label or a weight is missing
         or invalid.
     MetricError
-        If the contingency counts items outside the truth, or has weights but was made from cells only.
+        If `contingency` counts items outside the truth, or has weights but was made from a table of cells.
 
     Notes
     -----

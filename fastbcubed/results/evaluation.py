@@ -66,7 +66,7 @@ class Evaluation(EvaluationData):
     engine : {"memory", "disk", "spark"}
         The engine that computed the scores.
     errors : Scores
-        Standard errors of the scores over all items, by connected component.
+        Standard errors of the scores over all items, based on connected components.
     units : Units
         Number and effective number of connected components, and the weight share of the largest component.
     bounds : Bounds or None
@@ -138,7 +138,7 @@ class Evaluation(EvaluationData):
 
     @cached_property
     def errors(self) -> Scores:
-        """Standard errors of the overall scores, by connected component of truth and prediction.
+        """Standard errors of the overall scores, based on the connected components of truth and prediction.
 
         Standard errors estimate how much a score would vary between samples of the same number of similar components.
         Access to a score without a standard error raises a MetricError with the reason. With a single component,
