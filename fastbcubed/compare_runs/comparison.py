@@ -207,8 +207,9 @@ class Comparison(ComparedRuns):
         run : str, optional
             The experiment whose differences from the baseline are listed; by default, the first experiment.
         order_by : {"delta", "worse", "better"} or None
-            What to list first: the largest change in precision plus recall ("delta"), the largest loss ("worse") or the
-            largest gain ("better"). None keeps the order of the truth. Ties are broken by weight, then by id.
+            The order of the rows: first the largest change in precision plus recall ("delta"), the largest loss
+            ("worse") or the largest gain ("better"). None keeps the order of the truth. Ties are broken by weight, then
+            by id.
         limit : int, optional
             The number of items to return; all by default.
 

@@ -99,8 +99,8 @@ class ComparedRuns(ComparisonData):
     def best(self) -> str:
         """The run with the best F1 or, if F1 is missing, with the best value of the first score with a direction.
 
-        Of tied runs, the first is chosen. If no score has a direction, or runs drop so many items of the truth that
-        `ranks` raises an error, access raises an OptionError.
+        If runs are tied, the first of them is chosen. If no score has a direction, or runs drop so many items of the
+        truth that `ranks` raises an error, access raises an OptionError.
 
         Examples
         --------

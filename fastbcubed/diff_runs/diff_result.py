@@ -374,7 +374,7 @@ class Diff(DiffWithIds):
         n : int
             The number of pairs to draw.
         score : str
-            What to estimate: "rates" (the good and bad rates of splits and merges), a single good or bad rate or
+            The figures to estimate: "rates" (the good and bad rates of splits and merges), a single good or bad rate or
             distance, or "delta_precision".
         by : str, Bins or tuple of these, optional
             An attribute to stratify by, named as in `slices`.
