@@ -169,8 +169,8 @@ def clusters_of_one_side(
     rows = rows[lonely[rows] | ~np.isin(keys[rows], keys[(cell >= 0) & there & ~lonely])]
     with Pool() as pool:
         codes, first = number(keys[rows], pool)
-        alone = lonely[rows]
-        codes, first = number(np.where(alone, first.size + np.cumsum(alone), codes), pool)
+        if (alone := lonely[rows]).any():
+            codes, first = number(np.where(alone, first.size + np.cumsum(alone), codes), pool)
     return rows, codes, first
 
 

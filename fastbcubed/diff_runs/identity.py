@@ -99,11 +99,6 @@ def _of_codes(ev: Evaluation) -> int:
     return sum(ev.contingency.n_codes.values()) * (code_type(ev.contingency).itemsize + 2)
 
 
-def _of_numbers(ev: Evaluation) -> int:
-    """Return the bytes that a whole table of ids takes if labels are numbers and new ids are the next ones."""
-    return _of_codes(ev) + ev.contingency.n_codes["pred"] * TABLE_BYTES
-
-
 def known_stability(diff: DiffWithIds) -> IdStability | None:
     """Return the stability of ids if it is known or quickly computed; otherwise None."""
     if diff._saved.get("id_stability") is not None or "_carried" in diff.__dict__:
@@ -157,8 +152,10 @@ def tables_of_ids(
     revive, ev = true_or_false(revive, "revive"), diff.evaluation
     divisible = mint is None and all(labels_are_numbers(ev, side) for side in SIDES)
     divisible = divisible and not (ev.has_items and ev.contingency.alone("pred") is not None)
-    if whole or not divisible:
-        _require_room(ev, _of_numbers(ev) if divisible else _needed(ev))
+    whole = whole or not divisible
+    if whole:
+        of_table = _of_codes(ev) + ev.contingency.n_codes["pred"] * TABLE_BYTES
+        _require_room(ev, of_table if divisible else _needed(ev))
     carried = diff._carried
     old, new = carried.labels["true"], carried.labels["pred"]
     kind = _kind(old.type, "ids of the baseline")
@@ -167,7 +164,7 @@ def tables_of_ids(
     appeared = _of_one_side(ev, carried, "pred")
     if ev.kept.memory_limit is not None:
         release()
-    n_tables = 1 if whole or not divisible else _n_tables(ev, len(appeared))
+    n_tables = 1 if whole else _n_tables(ev, len(appeared))
     any_fresh = len(appeared) > 0 or any((carried.keeps[codes] < 0).any() for codes in carried.codes("pred"))
     rule = _NewIds(diff, known, kind, mint, revive=revive)
     for codes, alone in _divided(carried, appeared, n_tables):

@@ -163,7 +163,7 @@ class NamesByKey:
         own = self._sides[side]
         if own.kind is not None:
             return numbers_of_clusters(own.keys, codes, own.kind, self.made)
-        keys = kernels.partition.unmix_all(np.ascontiguousarray(own.keys[codes]))
+        keys = keys_of_clusters(own.keys, codes)
         made = are_made(keys, self.made)
         wanted, at = np.unique(keys[~made], return_inverse=True)
         with self._one_at_a_time, Pool(self._threads) as pool:
@@ -230,9 +230,15 @@ def numbers_of_clusters(
     mixed: NDArray[np.int64], codes: NDArray[np.integer], kind: pa.DataType, made: tuple[int, int] | None
 ) -> pa.Array:
     """Return the labels of clusters, integers of a type, from the mixed keys by code; see `NumbersByKey`."""
+    keys = keys_of_clusters(mixed, codes)
+    return numbers_of_keys(keys, kind, None if made is None else are_made(keys, made))
+
+
+def keys_of_clusters(mixed: NDArray[np.int64], codes: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the original keys of clusters by code, from the mixed keys by code."""
     keys = np.empty(codes.size, np.int64)
     kernels.partition.unmix_some(mixed, np.ascontiguousarray(codes), keys)
-    return numbers_of_keys(keys, kind, None if made is None else are_made(keys, made))
+    return keys
 
 
 def are_made(keys: NDArray[np.int64], made: tuple[int, int] | None) -> NDArray[np.bool_]:
