@@ -1,7 +1,8 @@
 """The cost of ids and of the stages of recall, relative to the diff and the sweep behind them.
 
-`python -m benchmarks.ids_and_stages --items 1e6,1e7 --links 3e6` prints both tables. Each row is measured in a separate
-process, after a small input, with all kernels compiled; seconds are processor time of all threads.
+`python -m benchmarks.ids_and_stages --items 1e6,1e7 --links 3e6` prints two tables, and `--files 1e8 --limit 819MiB` a
+third one: ids of clusters in a file, under a memory limit. Each row is measured in a separate process, after a small
+input, with all kernels compiled; seconds are processor time of all threads.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from benchmarks import memory
+from benchmarks.datasets import DEFAULT_DIRECTORY, Dataset, write_rows
 from benchmarks.harness import ROOT
 from benchmarks.links import LinkCase, make_links
 from benchmarks.markdown import count, markdown, ratio, seconds, size
@@ -63,7 +66,27 @@ def stages(n_links: int, kind: str) -> dict[str, Any]:
     return found | {"peak": memory.peak_memory()}
 
 
-MEASURED: dict[str, Callable[[int, str], dict[str, Any]]] = {"ids": ids, "stages": stages}
+def files(n_items: int, limit: str) -> dict[str, Any]:
+    """Measure a diff of clusters in a Parquet file, and its ids, made in parts, under a memory limit.
+
+    Memory grows at most by `growth` while all this is done, without cached pages of files.
+    """
+    import fastbcubed as fb
+    from fastbcubed.diff_runs.identity import tables_of_ids
+
+    (path,) = write_rows(Dataset("er", n_items, layout="labels"), DEFAULT_DIRECTORY).glob("*.parquet")
+    how: dict[str, Any] = {"engine": "disk", "memory_limit": limit, "metrics": ["split_rate", "merge_rate"]}
+    found: dict[str, Any] = {}
+    with memory.AnonymousGrowth() as grown:
+        found["diff"], diff = busy(lambda: fb.diff("truth", "prediction", table=path, progress=False, **how))
+        found["matching"], _ = busy(lambda: diff._carried)
+        found["stability"], _ = busy(lambda: diff.id_stability)
+        made = tables_of_ids(diff, None, None, revive=False)
+        found["tables"], n_tables = busy(lambda: sum(1 for _ in made))
+    return found | {"n_tables": n_tables, "growth": grown.n_bytes}
+
+
+MEASURED: dict[str, Callable[[int, str], dict[str, Any]]] = {"ids": ids, "stages": stages, "files": files}
 
 
 def measure(what: str, n: int, kind: str) -> dict[str, Any]:
@@ -115,11 +138,24 @@ def stages_table(sizes: list[int]) -> str:
     return markdown(("links", "sweep", "one evaluation", "stages", "ratio", "peak"), rows, 1)
 
 
+def files_table(sizes: list[int], limit: str) -> str:
+    """Return the table of the cost of ids of clusters in a file, under a memory limit."""
+    steps, rows = ("diff", "matching", "stability", "tables"), []
+    for n in sizes:
+        found = measure("files", n, limit)
+        times = [seconds(found[step]) for step in steps]
+        rows.append((count(n), limit, *times, str(found["n_tables"]), size(found["growth"])))
+        print(rows[-1], file=sys.stderr, flush=True)
+    return markdown(("items", "limit", *steps, "number of tables", "growth"), rows, 2)
+
+
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ids_and_stages", description=__doc__)
     parser.add_argument("--items", default="1e6,1e7")
     parser.add_argument("--links", default="3e6")
+    parser.add_argument("--files", default="", help="items of clusters in a file; no such table by default")
+    parser.add_argument("--limit", default="1GiB", help="memory limit of clusters in a file")
     parser.add_argument("--process", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.process:
@@ -128,7 +164,12 @@ def main() -> None:
         MEASURED[what](min(FEW, int(n)), kind)
         print(json.dumps(MEASURED[what](int(n), kind)))
         return
-    for table, sizes in ((ids_table, options.items), (stages_table, options.links)):
+    of_files = partial(files_table, limit=options.limit)
+    for table, sizes in (
+        (ids_table, options.items),
+        (stages_table, options.links),
+        (of_files, options.files),
+    ):
         if wanted := [int(float(each)) for each in sizes.split(",") if each]:
             print(f"{table(wanted)}\n", flush=True)
 
